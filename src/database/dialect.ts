@@ -1,0 +1,151 @@
+/**
+ * All that differs between the two databases in the statements of the engine. Every statement takes "now" as its
+ * first parameter; batches are keyed JSON, so that a statement has one text whatever the size of the batch.
+ */
+export type KeyType = "uuid" | "text" | "integer";
+
+/** One entry per row: its key and the values that go with it, by position. */
+export type BatchEntry = readonly [key: string | number, ...fields: unknown[]];
+
+export interface Batch {
+  /** Goes after `update … set …` (or is empty). */
+  readonly from: string;
+  /** The rows of the batch, to be used in `where`. */
+  readonly match: string;
+  /** The nth value of the row's entry. */
+  field(position: number, type: FieldType): string;
+}
+
+export type FieldType = "integer" | "real" | "text" | "boolean";
+
+export interface Dialect {
+  readonly name: "sqlite" | "postgres";
+  readonly now: string;
+  param(index: number, type: FieldType): string;
+  /** `time` moved by a number of milliseconds (an SQL expression). */
+  shift(time: string, ms: string): string;
+  /** A test that `column` is one of the keys in parameter `index`. */
+  isOneOf(column: string, index: number, type: KeyType): string;
+  /** A test that `column` is one of what a sub-select finds; the sub-select runs once. */
+  isAmong(column: string, select: string): string;
+  /** A batch whose parameters start at `index`; always the last ones of a statement. */
+  batch(column: string, index: number, type: KeyType): Batch;
+  /** Rows written as a JSON array in parameter `index`, read as columns of `table`. */
+  recordset(
+    table: string,
+    index: number,
+  ): { readonly from: string; column(name: string, kind: ColumnKind): string };
+  /** Columns of a row taken from a JSON value, each falling back to what the row has. */
+  merge(table: string, json: string, columns: readonly { name: string; kind: ColumnKind }[]): string;
+  /** A condition that must not lead the planner to an index: rows are found by key, this only checks them. */
+  check(condition: string): string;
+  readonly skipLocked: string;
+  readonly lockParents: string;
+  readonly isSerial: boolean;
+  greatest(a: string, b: string): string;
+
+  keys(keys: readonly (string | number)[]): unknown;
+  batchParams(entries: readonly BatchEntry[]): unknown[];
+  blob(bytes: Uint8Array): string;
+}
+
+export type ColumnKind = "plain" | "json" | "blob" | "boolean";
+
+export function quoted(name: string): string {
+  return name
+    .split(".")
+    .map((part) => `"${part}"`)
+    .join(".");
+}
+
+export type Literal = string | number | boolean | null;
+
+export function literal(value: Literal): string {
+  if (typeof value === "string") return `'${value.replaceAll("'", "''")}'`;
+  return String(value);
+}
+
+const POSTGRES_KEY: Record<KeyType, string> = { uuid: "uuid", text: "text", integer: "bigint" };
+const POSTGRES_FIELD: Record<FieldType, string> = {
+  integer: "bigint",
+  real: "float8",
+  text: "text",
+  boolean: "boolean",
+};
+
+export const postgresDialect: Dialect = {
+  name: "postgres",
+  // Null means the database's own clock; only tests hand in a time.
+  now: "coalesce($1::timestamptz, now())",
+  param: (index, type) => `$${index}::${POSTGRES_FIELD[type]}`,
+  shift: (time, ms) => `${time} + ${ms} * interval '1 millisecond'`,
+  isOneOf: (column, index, type) => `${column} = any($${index}::${POSTGRES_KEY[type]}[])`,
+  isAmong: (column, select) => `${column} = any(array(${select}))`,
+  // One relation and a look-up per row instead of a join: there is no join order for stale statistics to get wrong.
+  batch: (column, index, type) => ({
+    from: "",
+    match: `${column} = any($${index}::${POSTGRES_KEY[type]}[])`,
+    field: (position, fieldType) =>
+      `($${index + 1}::jsonb -> ${column}::text ->> ${position})::${POSTGRES_FIELD[fieldType]}`,
+  }),
+  recordset: (table, index) => ({
+    from: `json_populate_recordset(null::${table}, $${index}::json) as r`,
+    column: (name) => `r.${quoted(name)}`,
+  }),
+  merge: (table, json, columns) => {
+    const names = columns.map((column) => quoted(column.name));
+    const values = names.map((name) => `r.${name}`).join(", ");
+    return `(${names.join(", ")}) = (select ${values} from jsonb_populate_record(${table}, coalesce(${json}, '{}')) as r)`;
+  },
+  check: (condition) => `coalesce(${condition}, false)`,
+  // "No key": a claim does not hold up another process that inserts children of the row.
+  skipLocked: " for no key update skip locked",
+  lockParents: " for no key update",
+  isSerial: false,
+  greatest: (a, b) => `greatest(${a}, ${b})`,
+  keys: (keys) => keys,
+  batchParams: (entries) => {
+    const fields: Record<string, unknown[]> = {};
+    for (const [key, ...values] of entries) fields[key] = values;
+    return [entries.map(([key]) => key), JSON.stringify(fields)];
+  },
+  blob: (bytes) => `\\x${Buffer.from(bytes).toString("hex")}`,
+};
+
+export const sqliteDialect: Dialect = {
+  name: "sqlite",
+  now: "?1",
+  param: (index) => `?${index}`,
+  shift: (time, ms) => `strftime('%Y-%m-%dT%H:%M:%fZ', ${time}, (${ms} / 1000.0) || ' seconds')`,
+  isOneOf: (column, index) => `${column} in (select value from json_each(?${index}))`,
+  isAmong: (column, select) => `${column} in (${select})`,
+  batch: (column, index) => ({
+    from: ` from json_each(?${index}) as batch`,
+    match: `${column} = batch.value ->> 0`,
+    field: (position) => `(batch.value ->> ${position + 1})`,
+  }),
+  recordset: (_table, index) => ({
+    from: `json_each(?${index}) as r`,
+    column: (name, kind) => jsonColumn("r.value", name, kind),
+  }),
+  merge: (_table, json, columns) =>
+    columns
+      .map(({ name, kind }) => {
+        const isGiven = `json_type(${json}, '$."${name}"') is not null`;
+        return `${quoted(name)} = case when ${isGiven} then ${jsonColumn(json, name, kind)} else ${quoted(name)} end`;
+      })
+      .join(", "),
+  check: (condition) => condition,
+  skipLocked: "",
+  lockParents: "",
+  isSerial: true,
+  greatest: (a, b) => `max(${a}, ${b})`,
+  keys: (keys) => JSON.stringify(keys),
+  batchParams: (entries) => [JSON.stringify(entries)],
+  blob: (bytes) => Buffer.from(bytes).toString("hex"),
+};
+
+function jsonColumn(json: string, name: string, kind: ColumnKind): string {
+  const value = `${json} ->> '$."${name}"'`;
+  return kind === "blob" ? `unhex(${value})` : value;
+}

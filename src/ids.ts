@@ -1,0 +1,30 @@
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+
+let lastMs = 0;
+let sequence = 0;
+
+/**
+ * A UUID of version 7. Ids made by one process sort in the order they were made, so rows of one bulk
+ * insert, which share their `created_at`, keep their order.
+ */
+export function uuidv7(nowMs: number): string {
+  if (nowMs > lastMs) {
+    lastMs = nowMs;
+    sequence = randomBytes(2).readUInt16BE() & 0x7ff;
+  } else if (++sequence > 0xfff) {
+    lastMs += 1;
+    sequence = 0;
+  }
+  const time = lastMs.toString(16).padStart(12, "0");
+  const count = sequence.toString(16).padStart(3, "0");
+  const random = randomBytes(8);
+  random[0] = (random[0]! & 0x3f) | 0x80;
+  const tail = random.toString("hex");
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${count}-${tail.slice(0, 4)}-${tail.slice(4)}`;
+}
+
+/** Random per start: a host name or process id that comes back must not look like the worker that died. */
+export function workerId(): string {
+  return `${hostname().slice(0, 40)}-${process.pid}-${randomBytes(6).toString("hex")}`;
+}

@@ -1,0 +1,235 @@
+import type { ColumnKind, KeyType, Literal } from "../database/dialect.ts";
+import { QuarryError } from "../errors.ts";
+import { exponential, type RetryPolicy } from "./retry-policy.ts";
+
+/**
+ * A queue is a declaration over a table that can be read with psql. What a row means to its users stays in
+ * its own columns; the declaration says which of them the engine may write, and in which words.
+ */
+export interface QueueDeclaration<Payload extends object = Record<string, unknown>> {
+  /** Unique among the queues of a process; also the topic of its wake-ups. */
+  readonly name: string;
+  readonly table: string;
+  readonly key: { readonly column: string; readonly type: KeyType };
+  readonly columns: QueueColumns;
+  readonly statuses?: Partial<StatusWords>;
+  readonly attempts?: {
+    /** "failures": a row that succeeds at once has 0. "claims": it has 1. Deaths count in both. */
+    readonly count?: "failures" | "claims";
+    /** How often a row may be tried: a column of the row, or one number for all. */
+    readonly max?: string | number;
+  };
+  readonly lease?: {
+    /** How long a worker may be silent before its row is given to another. */
+    readonly ms?: number;
+    /** What the lease column holds: when the lease ends, or when the worker was last heard. */
+    readonly holds?: "expiry" | "heartbeat";
+  };
+  /** The rows of the table that belong to this queue, for several queues on one table. Written when enqueued. */
+  readonly only?: Readonly<Record<string, Literal>>;
+  /** What must be true of a row before it may be claimed. Must be monotone: two workers may look at once. */
+  readonly gate?: readonly Gate[];
+  /** Which row is next. The key decides between equals. */
+  readonly order?: readonly OrderTerm[];
+  /** Rows of one group run one at a time, in the queue's order. `turn` is a boolean column of the table. */
+  readonly group?: { readonly columns: readonly string[]; readonly turn: string };
+  readonly retry?: RetryPolicy;
+  /** Ancestors whose status follows from their children's, nearest first. */
+  readonly rollUp?: readonly RollUpLevel[];
+  /** Columns a handler is given. */
+  readonly reads?: readonly (keyof Payload & string)[];
+  /** Columns an outcome may write. */
+  readonly results?: readonly string[];
+  /** Columns that are not plain text or numbers. */
+  readonly kinds?: Readonly<Record<string, Exclude<ColumnKind, "plain">>>;
+  /** A second row with the same values in these columns is not inserted. Needs a unique index on them. */
+  readonly dedupe?: readonly string[];
+  /** Queues that a completed row may open a gate for; they are woken. */
+  readonly wakes?: readonly string[];
+  /** "keep" finished rows (the default) or "remove" them as they complete. */
+  readonly whenDone?: "keep" | "remove";
+  /** Finished rows older than this are deleted by the janitor. */
+  readonly retention?: { readonly doneMs?: number; readonly failedMs?: number };
+}
+
+export interface QueueColumns {
+  readonly status: string;
+  readonly token: string;
+  readonly lease: string;
+  readonly runAfter: string;
+  readonly attempts: string;
+  readonly error: string;
+  readonly worker?: string;
+  readonly createdAt?: string;
+  readonly startedAt?: string;
+  /** When the row reached its end, good or bad. */
+  readonly finishedAt?: string;
+  readonly updatedAt?: string;
+  readonly errorAt?: string;
+}
+
+export interface StatusWords {
+  readonly pending: string;
+  readonly running: string;
+  readonly done: string;
+  readonly failed: string;
+  /** Failed with attempts left. May be the word of `pending` or of `failed`. */
+  readonly retrying: string;
+  /** Without this word a cancelled row is deleted. */
+  readonly cancelled?: string;
+}
+
+export type Gate =
+  | { readonly column: string; readonly is: Literal | readonly Literal[] }
+  | { readonly column: string; readonly isNot: null };
+
+export type OrderTerm =
+  | string
+  | { readonly column: string; readonly direction: "asc" | "desc" }
+  /** These values first, in this order; all others after them. */
+  | { readonly column: string; readonly values: readonly string[] };
+
+export interface RollUpLevel {
+  readonly table: string;
+  readonly key: { readonly column: string; readonly type: KeyType };
+  /** The column of the level below that names its parent. */
+  readonly via: string;
+  /** The status column of this level; it uses the queue's words for pending, running, done and failed. */
+  readonly status: string;
+  readonly startedAt?: string;
+  readonly finishedAt?: string;
+  readonly updatedAt?: string;
+}
+
+/** A checked declaration with its defaults filled in. */
+export interface Queue<Payload extends object = Record<string, unknown>>
+  extends Required<Omit<QueueDeclaration<Payload>, "statuses" | "attempts" | "lease" | "group" | "retention">> {
+  readonly statuses: StatusWords;
+  readonly attempts: { readonly count: "failures" | "claims"; readonly max: string | number };
+  readonly lease: { readonly ms: number; readonly holds: "expiry" | "heartbeat" };
+  readonly group: { readonly columns: readonly string[]; readonly turn: string } | undefined;
+  readonly retention: { readonly doneMs?: number; readonly failedMs?: number } | undefined;
+  /** Only for types: what a claim of this queue carries. */
+  readonly payload?: Payload;
+}
+
+const IDENTIFIER = /^[a-z_][a-z0-9_]*$/;
+/** PostgreSQL cuts longer names in silence. Index names add a suffix. */
+const IDENTIFIER_BYTES_MAX = 63;
+export const INDEX_SUFFIX_MAX = 12;
+const ROLL_UP_LEVELS_MAX = 8;
+
+export function defineQueue<Payload extends object = Record<string, unknown>>(
+  declaration: QueueDeclaration<Payload>,
+): Queue<Payload> {
+  const statuses = { ...DEFAULT_STATUSES, ...declaration.statuses };
+  const queue: Queue<Payload> = {
+    ...declaration,
+    statuses: { ...statuses, retrying: declaration.statuses?.retrying ?? statuses.pending },
+    attempts: { count: declaration.attempts?.count ?? "failures", max: declaration.attempts?.max ?? 3 },
+    lease: { ms: declaration.lease?.ms ?? 60_000, holds: declaration.lease?.holds ?? "expiry" },
+    only: declaration.only ?? {},
+    gate: declaration.gate ?? [],
+    order: declaration.order ?? (declaration.columns.createdAt ? [declaration.columns.createdAt] : []),
+    group: declaration.group,
+    retry: declaration.retry ?? exponential({ baseMs: 1_000, capMs: 300_000 }),
+    rollUp: declaration.rollUp ?? [],
+    reads: declaration.reads ?? [],
+    results: declaration.results ?? [],
+    kinds: declaration.kinds ?? {},
+    dedupe: declaration.dedupe ?? [],
+    wakes: declaration.wakes ?? [],
+    whenDone: declaration.whenDone ?? "keep",
+    retention: declaration.retention,
+  };
+  checkNames(queue as Queue);
+  checkWords(queue as Queue);
+  checkLimits(queue as Queue);
+  return Object.freeze(queue);
+}
+
+const DEFAULT_STATUSES = {
+  pending: "pending",
+  running: "processing",
+  done: "completed",
+  failed: "failed",
+} as const;
+
+/** Every column the engine may name in a statement for this queue. */
+export function columnsOf(queue: Queue): string[] {
+  const names = [
+    queue.key.column,
+    ...Object.values(queue.columns).filter((name) => name !== undefined),
+    ...(typeof queue.attempts.max === "string" ? [queue.attempts.max] : []),
+    ...Object.keys(queue.only),
+    ...queue.gate.map((gate) => gate.column),
+    ...queue.order.map((term) => (typeof term === "string" ? term : term.column)),
+    ...(queue.group ? [...queue.group.columns, queue.group.turn] : []),
+    ...(queue.rollUp[0] ? [queue.rollUp[0].via] : []),
+    ...queue.reads,
+    ...queue.results,
+    ...queue.dedupe,
+  ];
+  return [...new Set(names)];
+}
+
+export function kindOf(queue: Queue, column: string): ColumnKind {
+  return queue.kinds[column] ?? "plain";
+}
+
+function fail(queue: { name: string }, problem: string): never {
+  throw new QuarryError("invalid_declaration", `queue ${JSON.stringify(queue.name)}: ${problem}`);
+}
+
+function checkNames(queue: Queue): void {
+  if (!/^[a-z][a-z0-9_.-]{0,39}$/.test(queue.name)) {
+    fail(queue, "a name is 1 to 40 of a-z, 0-9, dot, dash and underscore, and starts with a letter");
+  }
+  const tables = [queue.table, ...queue.rollUp.map((level) => level.table)].flatMap((name) => name.split("."));
+  const columns = [
+    ...columnsOf(queue),
+    ...Object.keys(queue.kinds),
+    ...queue.rollUp.flatMap((level) => [
+      level.key.column,
+      level.via,
+      level.status,
+      ...[level.startedAt, level.finishedAt, level.updatedAt].filter((name) => name !== undefined),
+    ]),
+  ];
+  for (const name of [...tables, ...columns]) {
+    if (!IDENTIFIER.test(name)) fail(queue, `${JSON.stringify(name)} is not a name of a-z, 0-9 and underscore`);
+    if (name.length > IDENTIFIER_BYTES_MAX) fail(queue, `${name} is longer than ${IDENTIFIER_BYTES_MAX} bytes`);
+  }
+  if (indexPrefix(queue).length + INDEX_SUFFIX_MAX > IDENTIFIER_BYTES_MAX) {
+    fail(queue, `${indexPrefix(queue)}, from which index names are made, is too long: shorten the queue's name`);
+  }
+}
+
+function checkWords(queue: Queue): void {
+  const { pending, running, done, failed, retrying, cancelled } = queue.statuses;
+  const apart = [pending, running, done, failed, ...(cancelled === undefined ? [] : [cancelled])];
+  if (new Set(apart).size !== apart.length) fail(queue, "pending, running, done, failed and cancelled need words of their own");
+  if ([running, done, cancelled].includes(retrying)) fail(queue, "retrying cannot share the word of running, done or cancelled");
+  for (const word of [...apart, retrying]) {
+    if (!/^[\w -]{1,63}$/.test(word)) fail(queue, `${JSON.stringify(word)} is not a status word`);
+  }
+  for (const gate of queue.gate) {
+    if (gate.column === queue.columns.status) fail(queue, "a gate on the queue's own status makes no sense");
+  }
+}
+
+function checkLimits(queue: Queue): void {
+  const { max } = queue.attempts;
+  if (typeof max === "number" && !(Number.isInteger(max) && max >= 1)) fail(queue, "attempts.max must be at least 1");
+  if (!(queue.lease.ms >= 100)) fail(queue, "lease.ms must be at least 100");
+  if (queue.rollUp.length > ROLL_UP_LEVELS_MAX) fail(queue, `more than ${ROLL_UP_LEVELS_MAX} levels of roll-up`);
+  if (queue.group && queue.group.columns.length === 0) fail(queue, "a group needs at least one column");
+  if (queue.retention && !queue.columns.finishedAt) fail(queue, "retention needs columns.finishedAt to know a row's age");
+}
+
+/** Where the names of a queue's indexes begin. */
+export function indexPrefix(queue: Queue): string {
+  const table = queue.table.split(".").at(-1)!;
+  const name = queue.name.replaceAll(/[.-]/g, "_");
+  return name === table ? table : `${table}_${name}`;
+}

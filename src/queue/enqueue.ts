@@ -1,0 +1,165 @@
+import type { Database, Row, Session } from "../database/database.ts";
+import { literal, quoted } from "../database/dialect.ts";
+import { QuarryError } from "../errors.ts";
+import { uuidv7 } from "../ids.ts";
+import { kindOf, type Queue } from "./declaration.ts";
+import type { Key } from "./roll-up.ts";
+import { GROUP, KEY, PARENT } from "./statements.ts";
+import { refuseUnstorable } from "./text.ts";
+
+export interface Enqueued {
+  readonly key: Key;
+  /** False when a row with the same `dedupe` values was there already; `key` is that row's. */
+  readonly isNew: boolean;
+}
+
+export interface EnqueueOptions {
+  /** Not before this much time has passed. */
+  readonly delayMs?: number;
+}
+
+const ROWS_PER_STATEMENT_MAX = 5_000;
+const COLUMN = /^[a-z_][a-z0-9_]*$/;
+
+/** Rows of one shape that go into one statement, and where they stood in the call. */
+interface Insert {
+  readonly columns: readonly string[];
+  readonly rows: readonly Row[];
+  readonly positions: readonly number[];
+}
+
+/** Splits rows into as few statements as their shapes and number allow. Refuses what cannot be stored. */
+export function planInserts(database: Database, queue: Queue, rows: readonly Row[]): Insert[] {
+  const prepared = rows.map((row) => withKey(queue, row, database));
+  const inserts: Insert[] = [];
+  for (const [columns, positions] of byShape(queue, prepared)) {
+    for (let start = 0; start < positions.length; start += ROWS_PER_STATEMENT_MAX) {
+      const some = positions.slice(start, start + ROWS_PER_STATEMENT_MAX);
+      inserts.push({ columns, positions: some, rows: some.map((position) => prepared[position]!) });
+    }
+  }
+  return inserts;
+}
+
+/** Returns what became of each row, in the order of the call, and what the engine must know of those written. */
+export async function runInserts(
+  database: Database,
+  session: Session,
+  queue: Queue,
+  inserts: readonly Insert[],
+  options: EnqueueOptions,
+): Promise<{ enqueued: Enqueued[]; written: Row[] }> {
+  const enqueued: Enqueued[] = [];
+  const written: Row[] = [];
+  for (const { columns, rows, positions } of inserts) {
+    const json = encode(database, queue, rows);
+    const sql = insertSql(database, queue, columns, options.delayMs !== undefined);
+    const params = [database.now(), json, ...(options.delayMs === undefined ? [] : [options.delayMs])];
+    const inserted = await session.query(sql, params);
+    const results =
+      queue.dedupe.length > 0
+        ? await resolveDuplicates(database, session, queue, rows, json, inserted)
+        : inserted.map((row) => ({ key: row[KEY] as Key, isNew: true }));
+    for (const [index, position] of positions.entries()) enqueued[position] = results[index]!;
+    for (const row of inserted) written.push(row);
+  }
+  return { enqueued, written };
+}
+
+function withKey(queue: Queue, row: Row, database: Database): Row {
+  const owned = [queue.columns.status, queue.columns.token, queue.columns.lease, queue.columns.attempts, queue.columns.error];
+  for (const column of Object.keys(row)) {
+    if (!COLUMN.test(column)) throw new QuarryError("invalid_input", `${JSON.stringify(column)} is not a column name`);
+    if (owned.includes(column)) {
+      throw new QuarryError("invalid_input", `queue ${queue.name}: column ${column} belongs to the engine, leave it out`);
+    }
+  }
+  for (const column of queue.group?.columns ?? []) {
+    if (row[column] === null || row[column] === undefined) {
+      throw new QuarryError("invalid_input", `queue ${queue.name}: a row needs its group, ${column} is missing`);
+    }
+  }
+  const { column, type } = queue.key;
+  if (row[column] !== undefined || type === "integer") return row;
+  return { ...row, [column]: uuidv7(database.clock.now()) };
+}
+
+/** Rows with the same columns go together; a column that is left out gets the table's default. */
+function byShape(queue: Queue, rows: readonly Row[]): [string[], number[]][] {
+  const shapes = new Map<string, number[]>();
+  for (const [position, row] of rows.entries()) {
+    const columns = Object.keys(row).filter((name) => row[name] !== undefined && !(name in queue.only));
+    const shape = columns.sort().join(",");
+    const positions = shapes.get(shape);
+    if (positions) positions.push(position);
+    else shapes.set(shape, [position]);
+  }
+  return [...shapes].map(([shape, positions]) => [shape.split(",").filter((name) => name !== ""), positions]);
+}
+
+function encode(database: Database, queue: Queue, rows: readonly Row[]): string {
+  const encoded = rows.map((row) => {
+    const json = JSON.stringify(row, (_name, value) => encodeValue(database, value));
+    refuseUnstorable(json, `queue ${queue.name}: a row`);
+    return json;
+  });
+  return `[${encoded.join(",")}]`;
+}
+
+export function encodeValue(database: Database, value: unknown): unknown {
+  if (value instanceof Uint8Array) return database.dialect.blob(value);
+  if (typeof value === "bigint") return value.toString();
+  return value;
+}
+
+/** $1 now, $2 rows, $3 delay in ms. */
+function insertSql(database: Database, queue: Queue, columns: readonly string[], isDelayed: boolean): string {
+  const { dialect } = database;
+  const source = dialect.recordset(quoted(queue.table), 2);
+  const values: Record<string, string> = { [queue.columns.status]: literal(queue.statuses.pending) };
+  for (const [name, value] of Object.entries(queue.only)) values[name] = literal(value);
+  for (const name of [queue.columns.createdAt, queue.columns.updatedAt]) if (name) values[name] = dialect.now;
+  if (isDelayed) values[queue.columns.runAfter] = dialect.shift(dialect.now, dialect.param(3, "real"));
+  for (const name of columns) values[name] = source.column(name, kindOf(queue, name));
+  const names = Object.keys(values).map(quoted).join(", ");
+  const conflict = queue.dedupe.length > 0 ? ` on conflict (${queue.dedupe.map(quoted).join(", ")}) do nothing` : "";
+  const returned = [
+    `${quoted(queue.key.column)} as ${KEY}`,
+    ...(queue.rollUp[0] ? [`${quoted(queue.rollUp[0].via)} as ${PARENT}`] : []),
+    ...(queue.group?.columns ?? []).map((name, index) => `${quoted(name)} as ${GROUP}${index}`),
+    ...queue.dedupe.map(quoted),
+  ];
+  return `insert into ${quoted(queue.table)} (${names}) select ${Object.values(values).join(", ")} from ${source.from} where ${dialect.now} is not null${conflict} returning ${returned.join(", ")}`;
+}
+
+async function resolveDuplicates(
+  database: Database,
+  session: Session,
+  queue: Queue,
+  rows: readonly Row[],
+  json: string,
+  inserted: readonly Row[],
+): Promise<Enqueued[]> {
+  const signature = (row: Row) => JSON.stringify(queue.dedupe.map((name) => String(row[name] ?? queue.only[name])));
+  const fresh = new Map(inserted.map((row) => [signature(row), row[KEY] as Key]));
+  const known = new Map<string, Key>();
+  if (fresh.size < rows.length) {
+    const source = database.dialect.recordset(quoted(queue.table), 1);
+    const same = queue.dedupe.map((name) => {
+      const value = name in queue.only ? `t.${quoted(name)}` : source.column(name, kindOf(queue, name));
+      return `t.${quoted(name)} = ${value}`;
+    });
+    const columns = queue.dedupe.map((name) => `t.${quoted(name)}`).join(", ");
+    const sql = `select t.${quoted(queue.key.column)} as ${KEY}, ${columns} from ${source.from} join ${quoted(queue.table)} as t on ${same.join(" and ")}`;
+    for (const row of await session.query(sql, [json])) known.set(signature(row), row[KEY] as Key);
+  }
+  return rows.map((row) => {
+    const mark = signature(row);
+    const key = fresh.get(mark);
+    if (key === undefined) return { key: known.get(mark)!, isNew: false };
+    // A second row with the same values in one call is a duplicate of the first.
+    known.set(mark, key);
+    fresh.delete(mark);
+    return { key, isNew: true };
+  });
+}

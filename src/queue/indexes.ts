@@ -1,0 +1,54 @@
+import { quoted } from "../database/dialect.ts";
+import { indexPrefix, type Queue } from "./declaration.ts";
+import { equals, orderOf, predicatesOf } from "./predicates.ts";
+
+export interface QueueIndex {
+  readonly name: string;
+  readonly table: string;
+  readonly sql: string;
+}
+
+/**
+ * The indexes that make the cost of every statement depend on its batch alone. Delayed, exhausted and finished
+ * rows, and rows whose gate is shut, are in none that a claim walks.
+ */
+export function indexesOf(queue: Queue): QueueIndex[] {
+  const prefix = indexPrefix(queue);
+  const where = predicatesOf(queue, "");
+  const column = (name: string) => quoted(name);
+  const order = orderOf(queue, "").map(bare);
+  const found: QueueIndex[] = [];
+  const add = (suffix: string, columns: readonly string[], condition: string, options: { unique?: boolean; table?: string } = {}) => {
+    const name = `${prefix}_${suffix}`;
+    const table = options.table ?? queue.table;
+    const kind = options.unique ? "unique index" : "index";
+    const filter = condition ? ` where ${bare(condition)}` : "";
+    const sql = `create ${kind} if not exists ${column(name)} on ${quoted(table)} (${columns.join(", ")})${filter}`;
+    found.push({ name, table, sql });
+  };
+
+  add("ready", order, where.ready);
+  add("delayed", [column(queue.columns.runAfter)], where.delayed);
+  add("lease", [column(queue.columns.lease)], where.running);
+  if (queue.group) {
+    const group = queue.group.columns.map(column);
+    add("turn", group, `${column(queue.group.turn)} = true`, { unique: true });
+    add("behind", [...group, ...order], where.behind);
+  }
+  if (queue.retention) {
+    const { done, failed } = queue.statuses;
+    const finished = equals(column(queue.columns.status), [done, failed]);
+    add("finished", [column(queue.columns.status), column(queue.columns.finishedAt!)], finished);
+  }
+  let child = { table: queue.table, status: queue.columns.status };
+  for (const [depth, level] of queue.rollUp.entries()) {
+    add(`parent${depth || ""}`, [column(level.via), column(child.status)], "", { table: child.table });
+    child = level;
+  }
+  return found;
+}
+
+/** Index definitions name columns without the alias that statements use. */
+function bare(sql: string): string {
+  return sql.replaceAll(/(^|[\s(])\."/g, '$1"');
+}

@@ -1,0 +1,77 @@
+import { type Literal, literal, quoted } from "../database/dialect.ts";
+import type { Gate, OrderTerm, Queue } from "./declaration.ts";
+
+/**
+ * The conditions that statements and indexes must write alike: a partial index serves a statement only when
+ * both say the same thing in the same words.
+ */
+export interface Predicates {
+  /** May be claimed now. */
+  readonly ready: string;
+  /** Unfinished and not running, whether its time has come or not. */
+  readonly waiting: string;
+  /** Waits for its `run_after`. */
+  readonly delayed: string;
+  readonly running: string;
+  readonly failedForGood: string;
+  readonly done: string;
+  /** Of this queue at all. */
+  readonly member: string;
+  /** Waits for its group's turn; only with a group. */
+  readonly behind: string;
+}
+
+export function predicatesOf(queue: Queue, alias = "t"): Predicates {
+  const column = (name: string) => `${alias}.${quoted(name)}`;
+  const { columns, statuses } = queue;
+  const members = Object.entries(queue.only).map(([name, value]) => equals(column(name), value));
+  const all = (...terms: string[]) => [...members, ...terms].join(" and ");
+
+  const status = column(columns.status);
+  const attemptsLeft = `${column(columns.attempts)} < ${attemptsMax(queue, alias)}`;
+  const isWaiting = equals(status, [...new Set([statuses.pending, statuses.retrying])]);
+  const isDue = `${column(columns.runAfter)} is null`;
+  const gates = queue.gate.map((gate) => gateTest(gate, column(gate.column)));
+  const turns = queue.group ? [`${column(queue.group.turn)} = true`] : [];
+  const isTerminal = statuses.retrying === statuses.failed ? [`not (${attemptsLeft})`] : [];
+
+  return {
+    ready: all(isWaiting, isDue, attemptsLeft, ...gates, ...turns),
+    waiting: all(isWaiting, attemptsLeft),
+    delayed: all(isWaiting, `${column(columns.runAfter)} is not null`),
+    running: all(equals(status, statuses.running)),
+    failedForGood: all(equals(status, statuses.failed), ...isTerminal),
+    done: all(equals(status, statuses.done)),
+    member: members.length > 0 ? members.join(" and ") : "true",
+    behind: queue.group ? all(isWaiting, attemptsLeft, `${column(queue.group.turn)} = false`) : "false",
+  };
+}
+
+export function attemptsMax(queue: Queue, alias = "t"): string {
+  const { max } = queue.attempts;
+  return typeof max === "string" ? `${alias}.${quoted(max)}` : String(max);
+}
+
+export function orderOf(queue: Queue, alias = "t"): string[] {
+  const terms = queue.order.map((term) => orderTerm(term, alias));
+  return [...terms, `${alias}.${quoted(queue.key.column)}`];
+}
+
+function orderTerm(term: OrderTerm, alias: string): string {
+  if (typeof term === "string") return `${alias}.${quoted(term)}`;
+  const column = `${alias}.${quoted(term.column)}`;
+  if ("direction" in term) return term.direction === "desc" ? `${column} desc` : column;
+  const ranks = term.values.map((value, rank) => `when ${literal(value)} then ${rank}`);
+  return `(case ${column} ${ranks.join(" ")} else ${term.values.length} end)`;
+}
+
+export function equals(expression: string, value: Literal | readonly Literal[]): string {
+  if (value === null) return `${expression} is null`;
+  if (!Array.isArray(value)) return `${expression} = ${literal(value as Literal)}`;
+  if (value.length === 1) return equals(expression, value[0]);
+  return `${expression} in (${value.map(literal).join(", ")})`;
+}
+
+function gateTest(gate: Gate, column: string): string {
+  return "is" in gate ? equals(column, gate.is) : `${column} is not null`;
+}

@@ -1,0 +1,58 @@
+import type { Database } from "../database/database.ts";
+import { literal } from "../database/dialect.ts";
+import { QuarryError } from "../errors.ts";
+import { columnsOf, type Queue } from "./declaration.ts";
+import { indexesOf } from "./indexes.ts";
+
+/** Checks that the tables have the declared columns, and creates the queue's indexes where they are missing. */
+export async function prepareQueue(database: Database, queue: Queue<never> | Queue): Promise<void> {
+  const plain = queue as Queue;
+  await checkColumns(database, plain, plain.table, columnsOf(plain));
+  for (const [depth, level] of plain.rollUp.entries()) {
+    const above = plain.rollUp[depth + 1];
+    const named = [level.key.column, level.status, level.startedAt, level.finishedAt, level.updatedAt, above?.via];
+    await checkColumns(database, plain, level.table, named.filter((name) => name !== undefined));
+  }
+  for (const index of indexesOf(plain)) await database.query(index.sql);
+}
+
+async function checkColumns(database: Database, queue: Queue, table: string, columns: readonly string[]): Promise<void> {
+  const have = await columnsOfTable(database, table);
+  if (have.size === 0) {
+    throw new QuarryError("schema_mismatch", `queue ${queue.name}: there is no table ${table}; create it first`);
+  }
+  const missing = columns.filter((name) => !have.has(name));
+  if (missing.length === 0) return;
+  const types = new Map(Object.entries(suggestedTypes(database, queue)));
+  const additions = missing.map((name) => `alter table ${table} add column ${name} ${types.get(name) ?? "text"};`);
+  throw new QuarryError(
+    "schema_mismatch",
+    `queue ${queue.name}: table ${table} lacks ${missing.join(", ")}. Add ${missing.length === 1 ? "it" : "them"} with: ${additions.join(" ")}`,
+  );
+}
+
+async function columnsOfTable(database: Database, table: string): Promise<Set<string>> {
+  const sql =
+    database.dialect.name === "postgres"
+      ? `select attname::text as name from pg_attribute where attrelid = to_regclass(${literal(table)}) and attnum > 0 and not attisdropped`
+      : `select name from pragma_table_info(${literal(table)})`;
+  return new Set((await database.query(sql)).map((row) => String(row.name)));
+}
+
+function suggestedTypes(database: Database, queue: Queue): Record<string, string> {
+  const time = database.dialect.name === "postgres" ? "timestamptz" : "text";
+  const integer = database.dialect.name === "postgres" ? "bigint" : "integer";
+  const { columns } = queue;
+  return {
+    [columns.token]: `${integer} not null default 0`,
+    [columns.attempts]: "integer not null default 0",
+    [columns.status]: `text not null default ${literal(queue.statuses.pending)}`,
+    ...Object.fromEntries(
+      [columns.lease, columns.runAfter, columns.createdAt, columns.startedAt, columns.finishedAt, columns.updatedAt, columns.errorAt]
+        .filter((name) => name !== undefined)
+        .map((name) => [name, time]),
+    ),
+    ...(typeof queue.attempts.max === "string" && { [queue.attempts.max]: "integer not null default 3" }),
+    ...(queue.group && { [queue.group.turn]: "boolean not null default false" }),
+  };
+}

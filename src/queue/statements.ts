@@ -1,0 +1,380 @@
+import type { Statement } from "../database/database.ts";
+import { type Dialect, literal, quoted } from "../database/dialect.ts";
+import { kindOf, type Queue } from "./declaration.ts";
+import { attemptsMax, orderOf, type Predicates, predicatesOf } from "./predicates.ts";
+
+/**
+ * What a declaration compiles to: a dozen fixed statements. Parameters are listed above each; the first is always
+ * "now" where a statement needs the time. A batch (key, token, …) comes last, as the dialect encodes it.
+ */
+export interface QueueStatements {
+  readonly pick: Statement;
+  /** Only where picking and marking are two statements. */
+  readonly mark: Statement | undefined;
+  readonly extend: Statement;
+  readonly complete: Statement;
+  readonly completeWithResults: Statement;
+  readonly fail: Statement;
+  readonly release: Statement;
+  readonly rescue: Statement;
+  readonly promote: Statement;
+  readonly nextDue: Statement;
+  readonly lookUp: Statement;
+  readonly cancel: Statement;
+  readonly retry: Statement;
+  readonly pruneDone: Statement;
+  readonly pruneFailed: Statement;
+}
+
+/** Names under which the engine's own values come back, beside the columns that the queue reads. */
+export const KEY = "q_key";
+export const TOKEN = "q_token";
+export const ATTEMPT = "q_attempt";
+export const ATTEMPTS_MAX = "q_attempts_max";
+export const STATUS = "q_status";
+export const PARENT = "q_parent";
+export const GROUP = "q_group_";
+
+export function compileQueue(queue: Queue, dialect: Dialect): QueueStatements {
+  return new Compiler(queue, dialect).statements();
+}
+
+class Compiler {
+  readonly #queue: Queue;
+  readonly #dialect: Dialect;
+  readonly #where: Predicates;
+  readonly #table: string;
+  readonly #key: string;
+
+  constructor(queue: Queue, dialect: Dialect) {
+    this.#queue = queue;
+    this.#dialect = dialect;
+    this.#where = predicatesOf(queue);
+    this.#table = quoted(queue.table);
+    this.#key = `t.${quoted(queue.key.column)}`;
+  }
+
+  statements(): QueueStatements {
+    const { name } = this.#queue;
+    const statement = (verb: string, sql: string): Statement => ({ name: `${name}.${verb}`, sql });
+    const isSerial = this.#dialect.isSerial;
+    return {
+      pick: statement("claim", isSerial ? this.#pick() : this.#pickAndMark()),
+      mark: isSerial ? statement("mark", this.#mark(this.#dialect.isOneOf(this.#key, 4, this.#queue.key.type))) : undefined,
+      extend: statement("extend", this.#extend()),
+      complete: statement("complete", this.#complete(false)),
+      completeWithResults: statement("completeWithResults", this.#complete(true)),
+      fail: statement("fail", this.#fail()),
+      release: statement("release", this.#release()),
+      rescue: statement("rescue", this.#rescue()),
+      promote: statement("promote", this.#promote()),
+      nextDue: statement("nextDue", this.#nextDue()),
+      lookUp: statement("lookUp", this.#lookUp()),
+      cancel: statement("cancel", this.#cancel()),
+      retry: statement("retry", this.#retry()),
+      pruneDone: statement("pruneDone", this.#prune(this.#where.done)),
+      pruneFailed: statement("pruneFailed", this.#prune(this.#where.failedForGood)),
+    };
+  }
+
+  /** $1 how many. */
+  #pick(limit = this.#dialect.param(1, "integer")): string {
+    const { columns, reads } = this.#queue;
+    const selected = [
+      `${this.#key} as ${KEY}`,
+      `t.${quoted(columns.token)} + 1 as ${TOKEN}`,
+      `t.${quoted(columns.attempts)} + 1 as ${ATTEMPT}`,
+      `${attemptsMax(this.#queue)} as ${ATTEMPTS_MAX}`,
+      ...this.#relatives(),
+      ...reads.map((name) => `t.${quoted(name)}`),
+    ];
+    return `select ${selected.join(", ")} from ${this.#table} as t where ${this.#where.ready} order by ${orderOf(this.#queue).join(", ")} limit ${limit}${this.#dialect.skipLocked}`;
+  }
+
+  /**
+   * $1 now, $2 worker, $3 lease in ms, $4 how many. The rows come from the locking select, in the queue's order;
+   * the update then walks their keys. Joining the two would leave the planner a choice it gets wrong.
+   */
+  #pickAndMark(): string {
+    const picked = this.#pick(this.#dialect.param(4, "integer"));
+    const mark = this.#mark(this.#dialect.isAmong(this.#key, `select ${KEY} from picked`));
+    return `with picked as materialized (${picked}), marked as (${mark}) select * from picked`;
+  }
+
+  /** $1 now, $2 worker, $3 lease in ms, $4 keys. */
+  #mark(isPicked: string): string {
+    const { columns, statuses, attempts } = this.#queue;
+    const { now } = this.#dialect;
+    return this.#update(
+      {
+        [columns.status]: literal(statuses.running),
+        [columns.token]: `t.${quoted(columns.token)} + 1`,
+        [columns.lease]: this.#leaseUntil(3),
+        ...(columns.worker && { [columns.worker]: this.#dialect.param(2, "text") }),
+        ...(columns.startedAt && { [columns.startedAt]: now }),
+        ...(attempts.count === "claims" && { [columns.attempts]: `t.${quoted(columns.attempts)} + 1` }),
+      },
+      isPicked,
+    );
+  }
+
+  /** $1 now, $2 lease in ms, batch (key, token). A key that does not come back lost its lease. */
+  #extend(): string {
+    const batch = this.#batch(3);
+    const set = { [this.#queue.columns.lease]: this.#leaseUntil(2) };
+    return `${this.#update(set, this.#held(batch), batch.from)} returning ${this.#returned()}`;
+  }
+
+  /** $1 now, batch (key, token, results). */
+  #complete(withResults: boolean): string {
+    const { columns, statuses, results, whenDone } = this.#queue;
+    const batch = this.#batch(2);
+    if (whenDone === "remove") return this.#removeHeld();
+    const set = {
+      [columns.status]: literal(statuses.done),
+      ...this.#ended(this.#dialect.now),
+      [columns.error]: "null",
+    };
+    const merged =
+      withResults && results.length > 0
+        ? this.#dialect.merge(
+            "t",
+            this.#dialect.name === "postgres" ? `(${batch.field(1, "text")})::jsonb` : batch.field(1, "text"),
+            results.map((name) => ({ name, kind: kindOf(this.#queue, name) })),
+          )
+        : "";
+    return `${this.#update(set, this.#held(batch), batch.from, merged)} returning ${this.#returned()}`;
+  }
+
+  /** Batch (key, token). */
+  #removeHeld(): string {
+    const { columns } = this.#queue;
+    if (this.#dialect.name === "postgres") {
+      const batch = this.#batch(2);
+      return `delete from ${this.#table} as t where ${this.#held(batch)} and ${this.#dialect.now} is not null returning ${this.#returned()}`;
+    }
+    const pairs = "select value ->> 0, value ->> 1 from json_each(?2)";
+    const isHeld = `(${this.#key}, t.${quoted(columns.token)}) in (${pairs})`;
+    const isNamed = `${this.#key} in (select value ->> 0 from json_each(?2))`;
+    return `delete from ${this.#table} as t where ${isNamed} and ${isHeld} and ${this.#where.running} and ?1 is not null returning ${this.#returned()}`;
+  }
+
+  /** $1 now, batch (key, token, delay in ms, reason, is fatal). */
+  #fail(): string {
+    const { columns, statuses } = this.#queue;
+    const { now } = this.#dialect;
+    const batch = this.#batch(2);
+    const spent = this.#spent();
+    const isOver = `(${batch.field(3, "boolean")} or ${spent} >= ${attemptsMax(this.#queue)})`;
+    const delayMs = batch.field(1, "real");
+    const set = {
+      [columns.status]: this.#choose(isOver, statuses.failed, statuses.retrying),
+      [columns.attempts]: this.#attemptsAfterFailure(spent, isOver),
+      [columns.runAfter]: `case when ${isOver} or ${delayMs} <= 0 then null else ${this.#dialect.shift(now, delayMs)} end`,
+      [columns.error]: batch.field(2, "text"),
+      ...(columns.errorAt && { [columns.errorAt]: now }),
+      ...this.#ended(`case when ${isOver} then ${now} end`, `not ${isOver}`),
+    };
+    return `${this.#update(set, this.#held(batch), batch.from)} returning ${this.#returned()}`;
+  }
+
+  /** $1 now, batch (key, token, delay in ms). Costs no attempt. */
+  #release(): string {
+    const { columns, statuses, attempts } = this.#queue;
+    const { now } = this.#dialect;
+    const batch = this.#batch(2);
+    const delayMs = batch.field(1, "real");
+    const set = {
+      [columns.status]: literal(statuses.pending),
+      [columns.runAfter]: `case when ${delayMs} > 0 then ${this.#dialect.shift(now, delayMs)} end`,
+      [columns.lease]: "null",
+      ...(columns.worker && { [columns.worker]: "null" }),
+      ...(columns.startedAt && { [columns.startedAt]: "null" }),
+      ...(attempts.count === "claims" && { [columns.attempts]: `t.${quoted(columns.attempts)} - 1` }),
+    };
+    return `${this.#update(set, this.#held(batch), batch.from)} returning ${this.#returned()}`;
+  }
+
+  /** $1 now, $2 how many. The condition stands twice: a row that was settled meanwhile is left alone. */
+  #rescue(): string {
+    const { columns, statuses, lease } = this.#queue;
+    const { now } = this.#dialect;
+    const spent = this.#spent();
+    const isOver = `(${spent} >= ${attemptsMax(this.#queue)})`;
+    const silentSince = lease.holds === "expiry" ? now : this.#dialect.shift(now, `-${lease.ms}`);
+    const isStale = `${this.#where.running} and t.${quoted(columns.lease)} < ${silentSince}`;
+    const who = columns.worker ? `coalesce(t.${quoted(columns.worker)}, '?')` : "'?'";
+    const set = {
+      [columns.status]: this.#choose(isOver, statuses.failed, statuses.pending),
+      [columns.attempts]: spent,
+      [columns.token]: `t.${quoted(columns.token)} + 1`,
+      [columns.runAfter]: "null",
+      [columns.error]: `'worker ' || ${who} || ' stopped renewing its lease (attempt ' || ${spent} || ' of ' || ${attemptsMax(this.#queue)} || ')'`,
+      ...(columns.errorAt && { [columns.errorAt]: now }),
+      ...this.#ended(`case when ${isOver} then ${now} end`, `not ${isOver}`),
+    };
+    const stale = `select ${this.#key} from ${this.#table} as t where ${isStale} order by t.${quoted(columns.lease)} limit ${this.#dialect.param(2, "integer")}${this.#dialect.skipLocked}`;
+    const where = `${this.#dialect.isAmong(this.#key, stale)} and ${isStale}`;
+    return `${this.#update(set, where)} returning ${this.#returned()}`;
+  }
+
+  /** $1 now, $2 how many. */
+  #promote(): string {
+    const runAfter = quoted(this.#queue.columns.runAfter);
+    const isDue = `${this.#where.delayed} and t.${runAfter} <= ${this.#dialect.now}`;
+    const due = `select ${this.#key} from ${this.#table} as t where ${isDue} order by t.${runAfter} limit ${this.#dialect.param(2, "integer")}${this.#dialect.skipLocked}`;
+    const where = `${this.#dialect.isAmong(this.#key, due)} and ${isDue}`;
+    return `${this.#update({ [this.#queue.columns.runAfter]: "null" }, where)} returning ${this.#returned()}`;
+  }
+
+  /** $1 now. */
+  #nextDue(): string {
+    const runAfter = `t.${quoted(this.#queue.columns.runAfter)}`;
+    const wait =
+      this.#dialect.name === "postgres"
+        ? `extract(epoch from ${runAfter} - ${this.#dialect.now}) * 1000`
+        : `(julianday(${runAfter}) - julianday(${this.#dialect.now})) * 86400000`;
+    return `select ${wait} as wait_ms from ${this.#table} as t where ${this.#where.delayed} order by ${runAfter} limit 1`;
+  }
+
+  /** $1 keys. */
+  #lookUp(): string {
+    const { columns } = this.#queue;
+    const selected = [
+      `t.${quoted(columns.status)} as ${STATUS}`,
+      `t.${quoted(columns.token)} as ${TOKEN}`,
+      `t.${quoted(columns.attempts)} as ${ATTEMPT}`,
+      `${attemptsMax(this.#queue)} as ${ATTEMPTS_MAX}`,
+    ];
+    return `select ${this.#key} as ${KEY}, ${selected.join(", ")} from ${this.#table} as t where ${this.#named(1)}`;
+  }
+
+  /** $1 now, $2 keys. */
+  #cancel(): string {
+    const { columns, statuses } = this.#queue;
+    const isOpen = this.#dialect.check(`((${this.#where.waiting}) or (${this.#where.running}))`);
+    const where = `${this.#named(2)} and ${isOpen}`;
+    if (statuses.cancelled === undefined) {
+      return `delete from ${this.#table} as t where ${where} and ${this.#dialect.now} is not null returning ${this.#returned()}`;
+    }
+    const set = {
+      [columns.status]: literal(statuses.cancelled),
+      [columns.token]: `t.${quoted(columns.token)} + 1`,
+      [columns.runAfter]: "null",
+      ...this.#ended(this.#dialect.now),
+    };
+    return `${this.#update(set, where)} returning ${this.#returned()}`;
+  }
+
+  /** $1 now, $2 keys, $3 also completed ones. Counters start anew; the last error stays to be read. */
+  #retry(): string {
+    const { columns, statuses } = this.#queue;
+    const cancelled = statuses.cancelled
+      ? ` or t.${quoted(columns.status)} = ${literal(statuses.cancelled)}`
+      : "";
+    const isDone = `(${this.#where.done} and ${this.#dialect.param(3, "boolean")})`;
+    const isStopped = `((${this.#where.failedForGood}) or (${this.#where.delayed})${cancelled} or ${isDone})`;
+    const set = {
+      [columns.status]: literal(statuses.pending),
+      [columns.token]: `t.${quoted(columns.token)} + 1`,
+      [columns.attempts]: "0",
+      [columns.runAfter]: "null",
+      [columns.lease]: "null",
+      ...(columns.worker && { [columns.worker]: "null" }),
+      ...(columns.startedAt && { [columns.startedAt]: "null" }),
+      ...(columns.finishedAt && { [columns.finishedAt]: "null" }),
+    };
+    return `${this.#update(set, `${this.#named(2)} and ${this.#dialect.check(isStopped)}`)} returning ${this.#returned()}`;
+  }
+
+  /** $1 now, $2 how old in ms, $3 how many. */
+  #prune(isFinished: string): string {
+    const finishedAt = this.#queue.columns.finishedAt;
+    if (!finishedAt) return `select 1 as ${KEY} where false`;
+    const before = this.#dialect.shift(this.#dialect.now, `-${this.#dialect.param(2, "real")}`);
+    const isOld = `${isFinished} and t.${quoted(finishedAt)} < ${before}`;
+    const old = `select ${this.#key} from ${this.#table} as t where ${isOld} order by t.${quoted(this.#queue.columns.status)}, t.${quoted(finishedAt)} limit ${this.#dialect.param(3, "integer")}${this.#dialect.skipLocked}`;
+    const where = `${this.#dialect.isAmong(this.#key, old)} and ${isOld}`;
+    return `delete from ${this.#table} as t where ${where} returning ${this.#returned()}`;
+  }
+
+  #update(set: Record<string, string>, where: string, from = "", merged = ""): string {
+    const { updatedAt } = this.#queue.columns;
+    const all = { ...set, ...(updatedAt && { [updatedAt]: this.#dialect.now }) };
+    const assignments = Object.entries(all).map(([name, value]) => `${quoted(name)} = ${value}`);
+    return `update ${this.#table} as t set ${[...assignments, ...(merged ? [merged] : [])].join(", ")}${from} where ${where}`;
+  }
+
+  /** What leaving `running` for good writes; `keepsGoing` is the condition under which the row is not over yet. */
+  #ended(finishedAt: string, keepsGoing?: string): Record<string, string> {
+    const { columns, group } = this.#queue;
+    const onlyIfGoing = (name: string) =>
+      keepsGoing ? `case when ${keepsGoing} then null else t.${quoted(name)} end` : `t.${quoted(name)}`;
+    return {
+      [columns.lease]: "null",
+      ...(columns.finishedAt && { [columns.finishedAt]: finishedAt }),
+      ...(columns.worker && keepsGoing && { [columns.worker]: onlyIfGoing(columns.worker) }),
+      ...(group && { [group.turn]: keepsGoing ? `(${keepsGoing})` : "false" }),
+    };
+  }
+
+  /** Attempts used, this one included. */
+  #spent(): string {
+    const attempts = `t.${quoted(this.#queue.columns.attempts)}`;
+    return this.#queue.attempts.count === "claims" ? attempts : `(${attempts} + 1)`;
+  }
+
+  /** Where `failed` also means "will be retried", a row that is over must have no attempts left. */
+  #attemptsAfterFailure(spent: string, isOver: string): string {
+    const { statuses } = this.#queue;
+    if (statuses.retrying !== statuses.failed) return spent;
+    return `case when ${isOver} then ${this.#dialect.greatest(spent, attemptsMax(this.#queue))} else ${spent} end`;
+  }
+
+  /** The last branch never runs; it gives the expression the column's own type, which may be an enum. */
+  #choose(condition: string, yes: string, no: string): string {
+    if (yes === no) return literal(yes);
+    return `case when ${condition} then ${literal(yes)} when true then ${literal(no)} else t.${quoted(this.#queue.columns.status)} end`;
+  }
+
+  #leaseUntil(param: number): string {
+    const ms = this.#dialect.param(param, "real");
+    const { now } = this.#dialect;
+    if (this.#queue.lease.holds === "expiry") return this.#dialect.shift(now, ms);
+    // A heartbeat column holds when the worker was heard; its parameter still has to be named.
+    return `case when ${ms} > 0 then ${now} end`;
+  }
+
+  #batch(index: number) {
+    return this.#dialect.batch(this.#key, index, this.#queue.key.type);
+  }
+
+  #held(batch: ReturnType<Dialect["batch"]>): string {
+    const token = `t.${quoted(this.#queue.columns.token)}`;
+    return `${batch.match} and ${token} = ${batch.field(0, "integer")} and ${this.#dialect.check(this.#where.running)}`;
+  }
+
+  #named(index: number): string {
+    return `${this.#dialect.isOneOf(this.#key, index, this.#queue.key.type)} and ${this.#dialect.check(this.#where.member)}`;
+  }
+
+  /** What the engine needs to know of a row it has written: who it is, what became of it, whom it concerns. */
+  #returned(): string {
+    // SQLite's `returning` does not know the alias.
+    const alias = (sql: string) => (this.#dialect.name === "sqlite" ? sql.replaceAll('t."', '"') : sql);
+    const columns = [
+      `${this.#key} as ${KEY}`,
+      `t.${quoted(this.#queue.columns.status)} as ${STATUS}`,
+      ...this.#relatives(),
+    ];
+    return columns.map(alias).join(", ");
+  }
+
+  #relatives(): string[] {
+    const { rollUp, group } = this.#queue;
+    return [
+      ...(rollUp[0] ? [`t.${quoted(rollUp[0].via)} as ${PARENT}`] : []),
+      ...(group ? group.columns.map((name, index) => `t.${quoted(name)} as ${GROUP}${index}`) : []),
+    ];
+  }
+}

@@ -1,0 +1,94 @@
+import type { Database, Row, Statement } from "../database/database.ts";
+import { type Dialect, quoted } from "../database/dialect.ts";
+import { isQuarryError } from "../errors.ts";
+import type { Queue } from "./declaration.ts";
+import { orderOf, predicatesOf } from "./predicates.ts";
+import { GROUP, KEY } from "./statements.ts";
+
+/**
+ * Rows of one group run one at a time. Only the row that has its group's turn is in the ready index, so a claim
+ * never looks at the 100,000 rows behind it; a unique index allows one turn per group.
+ *
+ * The turn is passed after the commit that freed or filled a group, in a transaction of its own: whoever passes
+ * last sees everything that was committed, so two that finish and enqueue at once cannot strand a group. When a
+ * process dies in between, the janitor's sweep passes it.
+ */
+export interface Turns {
+  /** Gives the turn to the next row of each group that has none, for the groups of these rows. Returns how many. */
+  pass(database: Database, rows: readonly Row[]): Promise<number>;
+  /** The same for every group that has rows waiting. Returns how many turns were given. */
+  sweep(database: Database): Promise<number>;
+}
+
+const PASSES_MAX = 20;
+const GROUPS_PER_STATEMENT_MAX = 5_000;
+
+export function compileTurns(queue: Queue, dialect: Dialect): Turns | undefined {
+  const { group } = queue;
+  if (!group) return undefined;
+  const passStatement: Statement = { name: `${queue.name}.pass`, sql: passSql(queue, dialect) };
+  const strandedStatement: Statement = { name: `${queue.name}.stranded`, sql: strandedSql(queue) };
+
+  async function pass(database: Database, rows: readonly Row[]): Promise<number> {
+    const groups = new Map<string, Row>();
+    for (const row of rows) {
+      const values = group!.columns.map((_name, index) => row[`${GROUP}${index}`]);
+      groups.set(JSON.stringify(values), Object.fromEntries(group!.columns.map((name, index) => [name, values[index]])));
+    }
+    const all = [...groups.values()];
+    let given = 0;
+    for (let start = 0; start < all.length; start += GROUPS_PER_STATEMENT_MAX) {
+      given += await passSome(database, all.slice(start, start + GROUPS_PER_STATEMENT_MAX));
+    }
+    return given;
+  }
+
+  /** Another process may give a group's turn to another row at the same moment; the index refuses the second. */
+  async function passSome(database: Database, groups: readonly Row[]): Promise<number> {
+    for (let round = 1; ; round++) {
+      try {
+        return (await database.query(passStatement, [JSON.stringify(groups)])).length;
+      } catch (error) {
+        if (round >= PASSES_MAX || !isQuarryError(error, "constraint_violated")) throw error;
+      }
+    }
+  }
+
+  return {
+    pass,
+    sweep: async (database) => pass(database, await database.query(strandedStatement)),
+  };
+}
+
+/** $1 groups. The condition stands twice: the row may have been cancelled or taken since it was chosen. */
+function passSql(queue: Queue, dialect: Dialect): string {
+  const group = queue.group!;
+  const table = quoted(queue.table);
+  const key = quoted(queue.key.column);
+  const source = dialect.recordset(table, 1);
+  const same = (alias: string) =>
+    group.columns.map((name) => `${alias}.${quoted(name)} = ${source.column(name, "plain")}`).join(" and ");
+  const first = `select w.${key} from ${table} as w where ${same("w")} and ${predicatesOf(queue, "w").behind} order by ${orderOf(queue, "w").join(", ")} limit 1`;
+  const isTaken = `exists (select 1 from ${table} as h where ${same("h")} and h.${quoted(group.turn)} = true)`;
+  const heads = `select (${first}) from ${source.from} where not ${isTaken}`;
+  return `update ${table} as t set ${quoted(group.turn)} = true where ${dialect.isAmong(`t.${key}`, heads)} and ${dialect.check(predicatesOf(queue).behind)} returning ${key} as ${KEY}`;
+}
+
+/** Walks from group to group, one index look-up each, and keeps those where nobody has the turn. */
+function strandedSql(queue: Queue): string {
+  const group = queue.group!;
+  const table = quoted(queue.table);
+  const key = quoted(queue.key.column);
+  const columns = (alias: string) => group.columns.map((name) => `${alias}.${quoted(name)}`).join(", ");
+  const behind = predicatesOf(queue, "w").behind;
+  const first = `select w.${key} as head from ${table} as w where ${behind} order by ${columns("w")} limit 1`;
+  const next = `select w.${key} from ${table} as w where ${behind} and (${columns("w")}) > (${columns("c")}) order by ${columns("w")} limit 1`;
+  const selected = group.columns.map((name, index) => `t.${quoted(name)} as ${GROUP}${index}`).join(", ");
+  const same = group.columns.map((name) => `h.${quoted(name)} = t.${quoted(name)}`).join(" and ");
+  return (
+    `with recursive heads(head) as (select * from (${first}) as f union all ` +
+    `select (${next}) from heads join ${table} as c on c.${key} = heads.head where heads.head is not null) ` +
+    `select ${selected} from heads join ${table} as t on t.${key} = heads.head ` +
+    `where not exists (select 1 from ${table} as h where ${same} and h.${quoted(group.turn)} = true)`
+  );
+}
