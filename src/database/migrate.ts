@@ -40,7 +40,8 @@ export function readMigrations(folder: string): Migration[] {
 export async function migrate(database: Database, migrations: readonly Migration[]): Promise<Migration[]> {
   return database.transaction(async (session) => {
     // SQLite's `begin immediate` is the lock already.
-    if (database.dialect.name === "postgres") await session.query(`select pg_advisory_xact_lock(${POSTGRES_LOCK})`);
+    if (database.dialect.name === "postgres")
+      await session.query(`select pg_advisory_xact_lock(${POSTGRES_LOCK})`);
     await session.query(
       "create table if not exists quarry_migrations (version integer primary key, name text not null, checksum text not null, applied_at text not null)",
     );

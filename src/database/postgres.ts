@@ -66,7 +66,8 @@ class PostgresDatabase implements Database {
     // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
     this.#pool.on("error", onError);
     this.#notifications = new PostgresNotifications({
-      connect: () => new pg.Client({ connectionString: settings.url, application_name: "quarry listen", keepAlive: true }),
+      connect: () =>
+        new pg.Client({ connectionString: settings.url, application_name: "quarry listen", keepAlive: true }),
       send: (topic) => this.#pool.query("select pg_notify($1, $2)", [PostgresNotifications.channel, topic]),
       onError,
     });
@@ -230,7 +231,13 @@ function translated(error: unknown): unknown {
   const message = messageOf(error);
   const as = (code: ConstructorParameters<typeof QuarryError>[0], text: string) =>
     new QuarryError(code, text, { cause: error });
-  if (state.startsWith("08") || state.startsWith("57P") || state === "53300" || SOCKET_ERRORS.test(state) || DRIVER_ERRORS.test(message)) {
+  if (
+    state.startsWith("08") ||
+    state.startsWith("57P") ||
+    state === "53300" ||
+    SOCKET_ERRORS.test(state) ||
+    DRIVER_ERRORS.test(message)
+  ) {
     return as("database_unavailable", `PostgreSQL cannot be reached: ${message || state}`);
   }
   if (state === "53100") return as("disk_full", `PostgreSQL's disk is full: ${message}`);

@@ -243,7 +243,10 @@ function translated(error: unknown, sql: string): unknown {
     case 19: // CONSTRAINT
       return as("constraint_violated", message);
     case 1: // ERROR: bad SQL or a missing table
-      return as(/no such (table|column|index)/.test(message) ? "schema_mismatch" : "database_failed", `${message} in: ${sql}`);
+      return as(
+        /no such (table|column|index)/.test(message) ? "schema_mismatch" : "database_failed",
+        `${message} in: ${sql}`,
+      );
     default:
       return error;
   }

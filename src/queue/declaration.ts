@@ -102,8 +102,8 @@ export interface RollUpLevel {
 }
 
 /** A checked declaration with its defaults filled in. */
-export interface Queue<Payload extends object = Record<string, unknown>>
-  extends Required<Omit<QueueDeclaration<Payload>, "statuses" | "attempts" | "lease" | "group" | "retention">> {
+export interface Queue<Payload extends object = object>
+  extends Required<Omit<QueueDeclaration, "statuses" | "attempts" | "lease" | "group" | "retention">> {
   readonly statuses: StatusWords;
   readonly attempts: { readonly count: "failures" | "claims"; readonly max: string | number };
   readonly lease: { readonly ms: number; readonly holds: "expiry" | "heartbeat" };
@@ -142,9 +142,9 @@ export function defineQueue<Payload extends object = Record<string, unknown>>(
     whenDone: declaration.whenDone ?? "keep",
     retention: declaration.retention,
   };
-  checkNames(queue as Queue);
-  checkWords(queue as Queue);
-  checkLimits(queue as Queue);
+  checkNames(queue);
+  checkWords(queue);
+  checkLimits(queue);
   return Object.freeze(queue);
 }
 
@@ -185,7 +185,9 @@ function checkNames(queue: Queue): void {
   if (!/^[a-z][a-z0-9_.-]{0,39}$/.test(queue.name)) {
     fail(queue, "a name is 1 to 40 of a-z, 0-9, dot, dash and underscore, and starts with a letter");
   }
-  const tables = [queue.table, ...queue.rollUp.map((level) => level.table)].flatMap((name) => name.split("."));
+  const tables = [queue.table, ...queue.rollUp.map((level) => level.table)].flatMap((name) =>
+    name.split("."),
+  );
   const columns = [
     ...columnsOf(queue),
     ...Object.keys(queue.kinds),
@@ -197,19 +199,26 @@ function checkNames(queue: Queue): void {
     ]),
   ];
   for (const name of [...tables, ...columns]) {
-    if (!IDENTIFIER.test(name)) fail(queue, `${JSON.stringify(name)} is not a name of a-z, 0-9 and underscore`);
-    if (name.length > IDENTIFIER_BYTES_MAX) fail(queue, `${name} is longer than ${IDENTIFIER_BYTES_MAX} bytes`);
+    if (!IDENTIFIER.test(name))
+      fail(queue, `${JSON.stringify(name)} is not a name of a-z, 0-9 and underscore`);
+    if (name.length > IDENTIFIER_BYTES_MAX)
+      fail(queue, `${name} is longer than ${IDENTIFIER_BYTES_MAX} bytes`);
   }
   if (indexPrefix(queue).length + INDEX_SUFFIX_MAX > IDENTIFIER_BYTES_MAX) {
-    fail(queue, `${indexPrefix(queue)}, from which index names are made, is too long: shorten the queue's name`);
+    fail(
+      queue,
+      `${indexPrefix(queue)}, from which index names are made, is too long: shorten the queue's name`,
+    );
   }
 }
 
 function checkWords(queue: Queue): void {
   const { pending, running, done, failed, retrying, cancelled } = queue.statuses;
   const apart = [pending, running, done, failed, ...(cancelled === undefined ? [] : [cancelled])];
-  if (new Set(apart).size !== apart.length) fail(queue, "pending, running, done, failed and cancelled need words of their own");
-  if ([running, done, cancelled].includes(retrying)) fail(queue, "retrying cannot share the word of running, done or cancelled");
+  if (new Set(apart).size !== apart.length)
+    fail(queue, "pending, running, done, failed and cancelled need words of their own");
+  if ([running, done, cancelled].includes(retrying))
+    fail(queue, "retrying cannot share the word of running, done or cancelled");
   for (const word of [...apart, retrying]) {
     if (!/^[\w -]{1,63}$/.test(word)) fail(queue, `${JSON.stringify(word)} is not a status word`);
   }
@@ -220,11 +229,14 @@ function checkWords(queue: Queue): void {
 
 function checkLimits(queue: Queue): void {
   const { max } = queue.attempts;
-  if (typeof max === "number" && !(Number.isInteger(max) && max >= 1)) fail(queue, "attempts.max must be at least 1");
+  if (typeof max === "number" && !(Number.isInteger(max) && max >= 1))
+    fail(queue, "attempts.max must be at least 1");
   if (!(queue.lease.ms >= 100)) fail(queue, "lease.ms must be at least 100");
-  if (queue.rollUp.length > ROLL_UP_LEVELS_MAX) fail(queue, `more than ${ROLL_UP_LEVELS_MAX} levels of roll-up`);
+  if (queue.rollUp.length > ROLL_UP_LEVELS_MAX)
+    fail(queue, `more than ${ROLL_UP_LEVELS_MAX} levels of roll-up`);
   if (queue.group && queue.group.columns.length === 0) fail(queue, "a group needs at least one column");
-  if (queue.retention && !queue.columns.finishedAt) fail(queue, "retention needs columns.finishedAt to know a row's age");
+  if (queue.retention && !queue.columns.finishedAt)
+    fail(queue, "retention needs columns.finishedAt to know a row's age");
 }
 
 /** Where the names of a queue's indexes begin. */

@@ -67,16 +67,29 @@ export async function runInserts(
 }
 
 function withKey(queue: Queue, row: Row, database: Database): Row {
-  const owned = [queue.columns.status, queue.columns.token, queue.columns.lease, queue.columns.attempts, queue.columns.error];
+  const owned = [
+    queue.columns.status,
+    queue.columns.token,
+    queue.columns.lease,
+    queue.columns.attempts,
+    queue.columns.error,
+  ];
   for (const column of Object.keys(row)) {
-    if (!COLUMN.test(column)) throw new QuarryError("invalid_input", `${JSON.stringify(column)} is not a column name`);
+    if (!COLUMN.test(column))
+      throw new QuarryError("invalid_input", `${JSON.stringify(column)} is not a column name`);
     if (owned.includes(column)) {
-      throw new QuarryError("invalid_input", `queue ${queue.name}: column ${column} belongs to the engine, leave it out`);
+      throw new QuarryError(
+        "invalid_input",
+        `queue ${queue.name}: column ${column} belongs to the engine, leave it out`,
+      );
     }
   }
   for (const column of queue.group?.columns ?? []) {
     if (row[column] === null || row[column] === undefined) {
-      throw new QuarryError("invalid_input", `queue ${queue.name}: a row needs its group, ${column} is missing`);
+      throw new QuarryError(
+        "invalid_input",
+        `queue ${queue.name}: a row needs its group, ${column} is missing`,
+      );
     }
   }
   const { column, type } = queue.key;
@@ -122,7 +135,8 @@ function insertSql(database: Database, queue: Queue, columns: readonly string[],
   if (isDelayed) values[queue.columns.runAfter] = dialect.shift(dialect.now, dialect.param(3, "real"));
   for (const name of columns) values[name] = source.column(name, kindOf(queue, name));
   const names = Object.keys(values).map(quoted).join(", ");
-  const conflict = queue.dedupe.length > 0 ? ` on conflict (${queue.dedupe.map(quoted).join(", ")}) do nothing` : "";
+  const conflict =
+    queue.dedupe.length > 0 ? ` on conflict (${queue.dedupe.map(quoted).join(", ")}) do nothing` : "";
   const returned = [
     `${quoted(queue.key.column)} as ${KEY}`,
     ...(queue.rollUp[0] ? [`${quoted(queue.rollUp[0].via)} as ${PARENT}`] : []),
@@ -140,7 +154,8 @@ async function resolveDuplicates(
   json: string,
   inserted: readonly Row[],
 ): Promise<Enqueued[]> {
-  const signature = (row: Row) => JSON.stringify(queue.dedupe.map((name) => String(row[name] ?? queue.only[name])));
+  const signature = (row: Row) =>
+    JSON.stringify(queue.dedupe.map((name) => String(row[name] ?? queue.only[name])));
   const fresh = new Map(inserted.map((row) => [signature(row), row[KEY] as Key]));
   const known = new Map<string, Key>();
   if (fresh.size < rows.length) {

@@ -18,7 +18,12 @@ export function indexesOf(queue: Queue): QueueIndex[] {
   const column = (name: string) => quoted(name);
   const order = orderOf(queue, "").map(bare);
   const found: QueueIndex[] = [];
-  const add = (suffix: string, columns: readonly string[], condition: string, options: { unique?: boolean; table?: string } = {}) => {
+  const add = (
+    suffix: string,
+    columns: readonly string[],
+    condition: string,
+    options: { unique?: boolean; table?: string } = {},
+  ) => {
     const name = `${prefix}_${suffix}`;
     const table = options.table ?? queue.table;
     const kind = options.unique ? "unique index" : "index";

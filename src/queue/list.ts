@@ -31,7 +31,8 @@ const CURSOR = "q_cursor";
 /** Pages by the position of the last row, so that a page never skips or repeats rows that did not move. */
 export async function listRows(database: Database, queue: Queue, options: ListOptions): Promise<QueuePage> {
   const limit = Math.min(options.limit ?? 100, LIST_LIMIT_MAX);
-  if (!(Number.isInteger(limit) && limit >= 1)) throw new QuarryError("invalid_input", "limit must be a whole number from 1");
+  if (!(Number.isInteger(limit) && limit >= 1))
+    throw new QuarryError("invalid_input", "limit must be a whole number from 1");
   const position = positionOf(queue);
   const { terms, params } = filterTerms(database, queue, options);
   if (options.after !== undefined) {
@@ -46,11 +47,18 @@ export async function listRows(database: Database, queue: Queue, options: ListOp
   const found = await database.query(sql, params);
   const rows = found.slice(0, limit);
   const last = rows.at(-1);
-  const next = found.length > limit && last ? encodeCursor(position.map((_column, index) => last[`${CURSOR}${index}`])) : undefined;
+  const next =
+    found.length > limit && last
+      ? encodeCursor(position.map((_column, index) => last[`${CURSOR}${index}`]))
+      : undefined;
   return { rows: rows.map((row) => ({ key: row[KEY] as Key, row: withoutEngineNames(queue, row) })), next };
 }
 
-export async function countRows(database: Database, queue: Queue, filter: QueueFilter): Promise<Map<string, number>> {
+export async function countRows(
+  database: Database,
+  queue: Queue,
+  filter: QueueFilter,
+): Promise<Map<string, number>> {
   const { terms, params } = filterTerms(database, queue, filter);
   const status = `t.${quoted(queue.columns.status)}`;
   const sql = `select ${status} as status, count(*) as total from ${quoted(queue.table)} as t where ${terms.join(" and ")} group by ${status}`;
@@ -61,15 +69,22 @@ export async function countRows(database: Database, queue: Queue, filter: QueueF
 function filterTerms(database: Database, queue: Queue, filter: QueueFilter) {
   const terms = [predicatesOf(queue).member];
   const params: unknown[] = [];
-  const where = { ...filter.where, ...(filter.status !== undefined && { [queue.columns.status]: filter.status }) };
+  const where = {
+    ...filter.where,
+    ...(filter.status !== undefined && { [queue.columns.status]: filter.status }),
+  };
   const known = new Set(columnsOf(queue));
   for (const [name, value] of Object.entries(where)) {
     if (!known.has(name)) {
-      throw new QuarryError("invalid_input", `queue ${queue.name} cannot be filtered by ${JSON.stringify(name)}; it has ${[...known].join(", ")}`);
+      throw new QuarryError(
+        "invalid_input",
+        `queue ${queue.name} cannot be filtered by ${JSON.stringify(name)}; it has ${[...known].join(", ")}`,
+      );
     }
     const column = `t.${quoted(name)}`;
     if (value === null) terms.push(`${column} is null`);
-    else if (Array.isArray(value)) terms.push(anyOf(database, column, params.push(database.dialect.keys(value))));
+    else if (Array.isArray(value))
+      terms.push(anyOf(database, column, params.push(database.dialect.keys(value))));
     else terms.push(`${column} = ${mark(database, params.push(value))}`);
   }
   return { terms, params };
@@ -81,7 +96,9 @@ function mark(database: Database, index: number): string {
 }
 
 function anyOf(database: Database, column: string, index: number): string {
-  return database.dialect.name === "postgres" ? `${column} = any($${index})` : `${column} in (select value from json_each(?${index}))`;
+  return database.dialect.name === "postgres"
+    ? `${column} = any($${index})`
+    : `${column} in (select value from json_each(?${index}))`;
 }
 
 function positionOf(queue: Queue): string[] {
@@ -101,11 +118,19 @@ function encodeCursor(values: readonly unknown[]): string {
 function decodeCursor(cursor: string, length: number): unknown[] {
   try {
     const values = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8"));
-    if (Array.isArray(values) && values.length === length && values.every((value) => ["string", "number"].includes(typeof value))) return values;
+    if (
+      Array.isArray(values) &&
+      values.length === length &&
+      values.every((value) => ["string", "number"].includes(typeof value))
+    )
+      return values;
   } catch {
     // Falls through to the one error below.
   }
-  throw new QuarryError("invalid_input", "this cursor does not come from a page of this list; start again without it");
+  throw new QuarryError(
+    "invalid_input",
+    "this cursor does not come from a page of this list; start again without it",
+  );
 }
 
 export function withoutEngineNames(queue: Queue, row: Row): Row {

@@ -5,26 +5,47 @@ import { columnsOf, type Queue } from "./declaration.ts";
 import { indexesOf } from "./indexes.ts";
 
 /** Checks that the tables have the declared columns, and creates the queue's indexes where they are missing. */
-export async function prepareQueue(database: Database, queue: Queue<never> | Queue): Promise<void> {
-  const plain = queue as Queue;
-  await checkColumns(database, plain, plain.table, columnsOf(plain));
-  for (const [depth, level] of plain.rollUp.entries()) {
-    const above = plain.rollUp[depth + 1];
-    const named = [level.key.column, level.status, level.startedAt, level.finishedAt, level.updatedAt, above?.via];
-    await checkColumns(database, plain, level.table, named.filter((name) => name !== undefined));
+export async function prepareQueue(database: Database, queue: Queue): Promise<void> {
+  await checkColumns(database, queue, queue.table, columnsOf(queue));
+  for (const [depth, level] of queue.rollUp.entries()) {
+    const above = queue.rollUp[depth + 1];
+    const named = [
+      level.key.column,
+      level.status,
+      level.startedAt,
+      level.finishedAt,
+      level.updatedAt,
+      above?.via,
+    ];
+    await checkColumns(
+      database,
+      queue,
+      level.table,
+      named.filter((name) => name !== undefined),
+    );
   }
-  for (const index of indexesOf(plain)) await database.query(index.sql);
+  for (const index of indexesOf(queue)) await database.query(index.sql);
 }
 
-async function checkColumns(database: Database, queue: Queue, table: string, columns: readonly string[]): Promise<void> {
+async function checkColumns(
+  database: Database,
+  queue: Queue,
+  table: string,
+  columns: readonly string[],
+): Promise<void> {
   const have = await columnsOfTable(database, table);
   if (have.size === 0) {
-    throw new QuarryError("schema_mismatch", `queue ${queue.name}: there is no table ${table}; create it first`);
+    throw new QuarryError(
+      "schema_mismatch",
+      `queue ${queue.name}: there is no table ${table}; create it first`,
+    );
   }
   const missing = columns.filter((name) => !have.has(name));
   if (missing.length === 0) return;
   const types = new Map(Object.entries(suggestedTypes(database, queue)));
-  const additions = missing.map((name) => `alter table ${table} add column ${name} ${types.get(name) ?? "text"};`);
+  const additions = missing.map(
+    (name) => `alter table ${table} add column ${name} ${types.get(name) ?? "text"};`,
+  );
   throw new QuarryError(
     "schema_mismatch",
     `queue ${queue.name}: table ${table} lacks ${missing.join(", ")}. Add ${missing.length === 1 ? "it" : "them"} with: ${additions.join(" ")}`,
@@ -48,7 +69,15 @@ function suggestedTypes(database: Database, queue: Queue): Record<string, string
     [columns.attempts]: "integer not null default 0",
     [columns.status]: `text not null default ${literal(queue.statuses.pending)}`,
     ...Object.fromEntries(
-      [columns.lease, columns.runAfter, columns.createdAt, columns.startedAt, columns.finishedAt, columns.updatedAt, columns.errorAt]
+      [
+        columns.lease,
+        columns.runAfter,
+        columns.createdAt,
+        columns.startedAt,
+        columns.finishedAt,
+        columns.updatedAt,
+        columns.errorAt,
+      ]
         .filter((name) => name !== undefined)
         .map((name) => [name, time]),
     ),

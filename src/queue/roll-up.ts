@@ -44,7 +44,11 @@ export function compileRollUp(queue: Queue, dialect: Dialect, now: () => string 
       const write = statements.write.get(status)!;
       await session.query(write, [now(), dialect.keys(group.map((row) => row.key as Key))]);
     }
-    await follow(session, changed.map((row) => row.parent), depth + 1);
+    await follow(
+      session,
+      changed.map((row) => row.parent),
+      depth + 1,
+    );
   }
 
   return {
@@ -85,9 +89,13 @@ function compileLevel(queue: Queue, dialect: Dialect, depth: number): LevelState
   const parent = above ? `p.${quoted(above.via)}` : "null";
   const columns = `${key} as key, p.${quoted(level.status)} as status, ${derivedStatus(queue, depth)} as derived, ${parent} as parent`;
   const name = `${queue.name}.parent${depth}`;
-  const last = dialect.name === "postgres" ? `$1::${level.key.type === "integer" ? "bigint" : level.key.type}` : "?1";
+  const last =
+    dialect.name === "postgres" ? `$1::${level.key.type === "integer" ? "bigint" : level.key.type}` : "?1";
   return {
-    lock: { name: `${name}.lock`, sql: `select ${key} from ${table} as p where ${named} order by ${key}${dialect.lockParents}` },
+    lock: {
+      name: `${name}.lock`,
+      sql: `select ${key} from ${table} as p where ${named} order by ${key}${dialect.lockParents}`,
+    },
     derive: { name: `${name}.derive`, sql: `select ${columns} from ${table} as p where ${named}` },
     write: new Map(
       parentStatuses(queue).map((status) => [
@@ -112,9 +120,15 @@ function derivedStatus(queue: Queue, depth: number): string {
   const below = queue.rollUp[depth - 1];
   const childTable = quoted(below?.table ?? queue.table);
   const childStatus = quoted(below?.status ?? queue.columns.status);
-  const members = below ? [] : Object.entries(queue.only).map(([name, value]) => equals(`c.${quoted(name)}`, value));
+  const members = below
+    ? []
+    : Object.entries(queue.only).map(([name, value]) => equals(`c.${quoted(name)}`, value));
   const any = (words: readonly string[]) => {
-    const tests = [`c.${quoted(level.via)} = p.${quoted(level.key.column)}`, equals(`c.${childStatus}`, words), ...members];
+    const tests = [
+      `c.${quoted(level.via)} = p.${quoted(level.key.column)}`,
+      equals(`c.${childStatus}`, words),
+      ...members,
+    ];
     return `exists (select 1 from ${childTable} as c where ${tests.join(" and ")})`;
   };
   const isRetryingApart = ![statuses.pending, statuses.failed].includes(statuses.retrying);

@@ -60,7 +60,9 @@ class Compiler {
     const isSerial = this.#dialect.isSerial;
     return {
       pick: statement("claim", isSerial ? this.#pick() : this.#pickAndMark()),
-      mark: isSerial ? statement("mark", this.#mark(this.#dialect.isOneOf(this.#key, 4, this.#queue.key.type))) : undefined,
+      mark: isSerial
+        ? statement("mark", this.#mark(this.#dialect.isOneOf(this.#key, 4, this.#queue.key.type)))
+        : undefined,
       extend: statement("extend", this.#extend()),
       complete: statement("complete", this.#complete(false)),
       completeWithResults: statement("completeWithResults", this.#complete(true)),

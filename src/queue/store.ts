@@ -3,7 +3,14 @@ import type { BatchEntry } from "../database/dialect.ts";
 import { QuarryError } from "../errors.ts";
 import type { Queue } from "./declaration.ts";
 import { type Enqueued, type EnqueueOptions, encodeValue, planInserts, runInserts } from "./enqueue.ts";
-import { countRows, type ListOptions, listRows, type QueueFilter, type QueuePage, readValue } from "./list.ts";
+import {
+  countRows,
+  type ListOptions,
+  listRows,
+  type QueueFilter,
+  type QueuePage,
+  readValue,
+} from "./list.ts";
 import type { Claim, Outcome, Settlement, Verdict } from "./outcome.ts";
 import { compileRollUp, type Key, type RollUp } from "./roll-up.ts";
 import {
@@ -90,12 +97,14 @@ export interface PruneOptions {
 const CLAIM_MAX = 10_000;
 const SWEEP_LIMIT = 500;
 
-export function openQueue<Payload extends object>(database: Database, queue: Queue<Payload>): QueueStore<Payload> {
-  const plain = queue as unknown as Queue;
-  return new Store(database, plain) as unknown as QueueStore<Payload>;
+export function openQueue<Payload extends object>(
+  database: Database,
+  queue: Queue<Payload>,
+): QueueStore<Payload> {
+  return new Store(database, queue) as QueueStore<object> as QueueStore<Payload>;
 }
 
-class Store implements QueueStore {
+class Store implements QueueStore<object> {
   readonly queue: Queue;
   readonly database: Database;
   readonly #sql: QueueStatements;
@@ -116,27 +125,37 @@ class Store implements QueueStore {
     if (inserts.length > 1 || this.#rollUp) {
       return this.database.transaction((transaction) => this.#insert(transaction, inserts, options));
     }
-    const { enqueued, written } = await runInserts(this.database, this.database, this.queue, inserts, options);
+    const { enqueued, written } = await runInserts(
+      this.database,
+      this.database,
+      this.queue,
+      inserts,
+      options,
+    );
     await this.#afterwards(written);
     this.database.notify(this.queue.name);
     return enqueued;
   }
 
-  async #insert(transaction: Transaction, inserts: ReturnType<typeof planInserts>, options: EnqueueOptions): Promise<Enqueued[]> {
+  async #insert(
+    transaction: Transaction,
+    inserts: ReturnType<typeof planInserts>,
+    options: EnqueueOptions,
+  ): Promise<Enqueued[]> {
     const { enqueued, written } = await runInserts(this.database, transaction, this.queue, inserts, options);
     await this.#follow(transaction, written);
     transaction.afterCommit(() => this.database.notify(this.queue.name));
     return enqueued;
   }
 
-  within(transaction: Transaction): Pick<QueueStore, "enqueue"> {
+  within(transaction: Transaction): Pick<QueueStore<object>, "enqueue"> {
     return {
       enqueue: (rows, options = {}) =>
         this.#insert(transaction, planInserts(this.database, this.queue, rows as readonly Row[]), options),
     };
   }
 
-  async claim({ worker, limit }: ClaimOptions): Promise<Claim[]> {
+  async claim({ worker, limit }: ClaimOptions): Promise<Claim<object>[]> {
     if (!(Number.isInteger(limit) && limit >= 1 && limit <= CLAIM_MAX)) {
       throw new QuarryError("invalid_input", `a claim takes 1 to ${CLAIM_MAX} rows, not ${limit}`);
     }
@@ -144,7 +163,10 @@ class Store implements QueueStore {
     if (!mark && !this.#rollUp) return (await this.#pick(this.database, worker, limit)).map(this.#toClaim);
     return this.database.transaction(async (transaction) => {
       const rows = await this.#pick(transaction, worker, limit);
-      await this.#rollUp?.follow(transaction, rows.map((row) => row[PARENT]));
+      await this.#rollUp?.follow(
+        transaction,
+        rows.map((row) => row[PARENT]),
+      );
       return rows.map(this.#toClaim);
     });
   }
@@ -160,7 +182,7 @@ class Store implements QueueStore {
     return rows;
   }
 
-  readonly #toClaim = (row: Row): Claim => {
+  readonly #toClaim = (row: Row): Claim<object> => {
     const payload: Row = {};
     for (const name of this.queue.reads) payload[name] = readValue(this.queue, name, row[name]);
     return {
@@ -183,7 +205,8 @@ class Store implements QueueStore {
   async settle(settlements: readonly Settlement[], options: SettleOptions = {}): Promise<Verdict[]> {
     if (settlements.length === 0) return [];
     const alone = settlements.filter(({ outcome }) => outcome.kind === "done" && outcome.also);
-    const together = alone.length === 0 ? settlements : settlements.filter((settlement) => !alone.includes(settlement));
+    const together =
+      alone.length === 0 ? settlements : settlements.filter((settlement) => !alone.includes(settlement));
     const statuses = new Map<Key, string>();
     const note = (rows: readonly Row[]) => {
       for (const row of rows) statuses.set(row[KEY] as Key, String(row[STATUS]));
@@ -214,7 +237,8 @@ class Store implements QueueStore {
     const { outcome } = settlement;
     return this.database.transaction(async (transaction) => {
       const rows: Row[] = [];
-      for (const batch of this.#batchesOf([settlement])) rows.push(...(await this.#settleBatch(transaction, batch)));
+      for (const batch of this.#batchesOf([settlement]))
+        rows.push(...(await this.#settleBatch(transaction, batch)));
       if (rows.length > 0 && outcome.kind === "done") await outcome.also?.(transaction);
       await this.#follow(transaction, rows);
       return rows;
@@ -222,7 +246,10 @@ class Store implements QueueStore {
   }
 
   #settleBatch(session: Session, batch: SettleBatch): Promise<Row[]> {
-    return session.query(batch.statement, [this.database.now(), ...this.database.dialect.batchParams(batch.entries)]);
+    return session.query(batch.statement, [
+      this.database.now(),
+      ...this.database.dialect.batchParams(batch.entries),
+    ]);
   }
 
   #batchesOf(settlements: readonly Settlement[]): SettleBatch[] {
@@ -266,7 +293,8 @@ class Store implements QueueStore {
         throw new QuarryError("invalid_input", `queue ${this.queue.name} declares no result column ${name}`);
       }
     }
-    const encode = (value: unknown) => JSON.stringify(value, (_name, item) => encodeValue(this.database, item));
+    const encode = (value: unknown) =>
+      JSON.stringify(value, (_name, item) => encodeValue(this.database, item));
     const json = encode(result);
     return isStorable(json) ? json : encode(cleanValue(result));
   }
@@ -318,7 +346,10 @@ class Store implements QueueStore {
   async rescueStale({ limit = SWEEP_LIMIT } = {}): Promise<Rescued[]> {
     const rows = await this.#write(this.#sql.rescue, [this.database.now(), limit]);
     if (rows.length > 0) this.database.notify(this.queue.name);
-    return rows.map((row) => ({ key: row[KEY] as Key, isFailed: row[STATUS] === this.queue.statuses.failed }));
+    return rows.map((row) => ({
+      key: row[KEY] as Key,
+      isFailed: row[STATUS] === this.queue.statuses.failed,
+    }));
   }
 
   async promoteDelayed({ limit = SWEEP_LIMIT } = {}): Promise<number> {
@@ -353,7 +384,8 @@ class Store implements QueueStore {
   async retry(keys: readonly Key[], options: RetryOptions = {}): Promise<Key[]> {
     if (keys.length === 0) return [];
     const { dialect } = this.database;
-    const includeDone = dialect.name === "postgres" ? (options.includeDone ?? false) : Number(options.includeDone ?? false);
+    const includeDone =
+      dialect.name === "postgres" ? (options.includeDone ?? false) : Number(options.includeDone ?? false);
     const rows = await this.#write(this.#sql.retry, [this.database.now(), dialect.keys(keys), includeDone]);
     if (rows.length > 0) this.database.notify(this.queue.name);
     return rows.map((row) => row[KEY] as Key);
@@ -364,7 +396,12 @@ class Store implements QueueStore {
     let after: string | undefined;
     do {
       const page = await this.list({ ...filter, limit: SWEEP_LIMIT, ...(after !== undefined && { after }) });
-      retried += (await this.retry(page.rows.map((row) => row.key), options)).length;
+      retried += (
+        await this.retry(
+          page.rows.map((row) => row.key),
+          options,
+        )
+      ).length;
       after = page.next;
     } while (after !== undefined);
     return retried;
@@ -379,7 +416,10 @@ class Store implements QueueStore {
     for (const [statement, ageMs] of ages) {
       if (ageMs === undefined) continue;
       if (!this.queue.columns.finishedAt) {
-        throw new QuarryError("invalid_input", `queue ${this.queue.name} has no finishedAt column, so it cannot tell a row's age`);
+        throw new QuarryError(
+          "invalid_input",
+          `queue ${this.queue.name} has no finishedAt column, so it cannot tell a row's age`,
+        );
       }
       pruned += (await this.#write(statement, [this.database.now(), ageMs, limit])).length;
     }
@@ -416,7 +456,10 @@ class Store implements QueueStore {
   }
 
   async #follow(transaction: Transaction, rows: readonly Row[]): Promise<void> {
-    await this.#rollUp?.follow(transaction, rows.map((row) => row[PARENT]));
+    await this.#rollUp?.follow(
+      transaction,
+      rows.map((row) => row[PARENT]),
+    );
     if (this.#turns && rows.length > 0) transaction.afterCommit(() => this.#afterwards(rows));
   }
 

@@ -28,7 +28,10 @@ export function cleanValue(value: unknown): unknown {
 export function errorText(reason: string): string {
   const text = cleanText(reason);
   if (Buffer.byteLength(text) <= ERROR_BYTES_MAX) return text;
-  return `${Buffer.from(text).subarray(0, ERROR_BYTES_MAX).toString("utf8").replace(/\uFFFD+$/, "")} …`;
+  return `${Buffer.from(text)
+    .subarray(0, ERROR_BYTES_MAX)
+    .toString("utf8")
+    .replace(/\uFFFD+$/, "")} …`;
 }
 
 export function refuseUnstorable(json: string, what: string): void {

@@ -33,7 +33,10 @@ export function compileTurns(queue: Queue, dialect: Dialect): Turns | undefined 
     const groups = new Map<string, Row>();
     for (const row of rows) {
       const values = group!.columns.map((_name, index) => row[`${GROUP}${index}`]);
-      groups.set(JSON.stringify(values), Object.fromEntries(group!.columns.map((name, index) => [name, values[index]])));
+      groups.set(
+        JSON.stringify(values),
+        Object.fromEntries(group!.columns.map((name, index) => [name, values[index]])),
+      );
     }
     const all = [...groups.values()];
     let given = 0;

@@ -1,0 +1,47 @@
+export { type Clock, manualClock, systemClock } from "./clock.ts";
+export type { Database, Row, Session, Statement, Transaction } from "./database/database.ts";
+export { type Migration, migrate, readMigrations } from "./database/migrate.ts";
+export { type DatabaseSettings, openDatabase } from "./database/open.ts";
+export { ERROR_CODES, type ErrorCode, isQuarryError, QuarryError } from "./errors.ts";
+export { createLog, type Log } from "./log.ts";
+export {
+  defineQueue,
+  type Gate,
+  type OrderTerm,
+  type Queue,
+  type QueueColumns,
+  type QueueDeclaration,
+  type RollUpLevel,
+  type StatusWords,
+} from "./queue/declaration.ts";
+export type { Enqueued, EnqueueOptions } from "./queue/enqueue.ts";
+export type { Task } from "./queue/held.ts";
+export { indexesOf, type QueueIndex } from "./queue/indexes.ts";
+export { createJanitor, type Janitor, type JanitorSettings, type Sweep } from "./queue/janitor.ts";
+export { defineLane, type LaneDeclaration, type LaneStats } from "./queue/lane.ts";
+export type { ListOptions, QueueFilter, QueuePage } from "./queue/list.ts";
+export {
+  type Claim,
+  done,
+  failed,
+  type Outcome,
+  released,
+  retry,
+  type Settlement,
+  type Verdict,
+} from "./queue/outcome.ts";
+export { prepareQueue } from "./queue/prepare.ts";
+export { exponential, fixedDelays, immediately, type RetryPolicy } from "./queue/retry-policy.ts";
+export type { Key } from "./queue/roll-up.ts";
+export {
+  type CancelVerdict,
+  type ClaimOptions,
+  openQueue,
+  type PruneOptions,
+  type QueueStore,
+  type Rescued,
+  type RetryOptions,
+  type SettleOptions,
+} from "./queue/store.ts";
+export { createWorker, type Worker, type WorkerSettings } from "./queue/worker.ts";
+export { openTelemetry, type Telemetry } from "./telemetry.ts";

@@ -1,0 +1,117 @@
+import { pause } from "../clock.ts";
+import type { Database } from "../database/database.ts";
+import { messageOf } from "../errors.ts";
+import { type Log, silentLog } from "../log.ts";
+import type { Queue } from "./declaration.ts";
+import { openQueue, type QueueStore } from "./store.ts";
+
+export interface JanitorSettings {
+  readonly database: Database;
+  readonly queues: readonly Queue[];
+  readonly everyMs?: number;
+  readonly log?: Log;
+}
+
+export interface Sweep {
+  readonly rescued: number;
+  readonly failed: number;
+  readonly promoted: number;
+  readonly pruned: number;
+  readonly mended: number;
+}
+
+const EVERY_DEFAULT_MS = 15_000;
+const SWEEP_LIMIT = 500;
+/** A sweep works in bounded steps and leaves the rest to the next one. */
+const STEPS_MAX = 200;
+
+/**
+ * Puts right what workers left behind: releases rows of silent workers, promotes delayed rows, deletes old
+ * finished ones, re-derives parents and passes stranded turns. Every process may run one: each step takes only
+ * rows that nobody else holds and repeats its condition when it writes.
+ */
+export class Janitor {
+  readonly #stores: readonly QueueStore<object>[];
+  readonly #everyMs: number;
+  readonly #log: Log;
+  readonly #stopping = new AbortController();
+  #loop: Promise<void> | undefined;
+
+  constructor(settings: JanitorSettings) {
+    this.#stores = settings.queues.map((queue) => openQueue(settings.database, queue));
+    this.#everyMs = settings.everyMs ?? EVERY_DEFAULT_MS;
+    this.#log = settings.log ?? silentLog;
+  }
+
+  start(): this {
+    this.#loop ??= this.#run();
+    return this;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#loop;
+  }
+
+  async sweep(): Promise<Sweep> {
+    const total = { rescued: 0, failed: 0, promoted: 0, pruned: 0, mended: 0 };
+    for (const store of this.#stores) {
+      await this.#inSteps(async () => {
+        const rescued = await store.rescueStale({ limit: SWEEP_LIMIT });
+        total.rescued += rescued.length;
+        total.failed += rescued.filter((row) => row.isFailed).length;
+        return rescued.length;
+      });
+      await this.#inSteps(async () => {
+        const promoted = await store.promoteDelayed({ limit: SWEEP_LIMIT });
+        total.promoted += promoted;
+        return promoted;
+      });
+      total.pruned += await this.#prune(store);
+      total.mended += await store.repair({ limit: SWEEP_LIMIT });
+    }
+    return total;
+  }
+
+  async #prune(store: QueueStore<object>): Promise<number> {
+    const { retention } = store.queue;
+    let pruned = 0;
+    const ages = [
+      retention?.doneMs === undefined ? undefined : { doneOlderThanMs: retention.doneMs },
+      retention?.failedMs === undefined ? undefined : { failedOlderThanMs: retention.failedMs },
+    ];
+    for (const age of ages) {
+      if (!age) continue;
+      await this.#inSteps(async () => {
+        const count = await store.prune({ ...age, limit: SWEEP_LIMIT });
+        pruned += count;
+        return count;
+      });
+    }
+    return pruned;
+  }
+
+  async #inSteps(step: () => Promise<number>): Promise<void> {
+    for (let round = 0; round < STEPS_MAX && !this.#stopping.signal.aborted; round++) {
+      if ((await step()) < SWEEP_LIMIT) return;
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        const sweep = await this.sweep();
+        if (sweep.rescued + sweep.mended > 0) this.#log.info(sweep, "janitor mended rows");
+      } catch (error) {
+        this.#log.warn({ error: messageOf(error) }, "the janitor's sweep failed");
+      }
+      // Not all processes at the same moment.
+      await pause(this.#everyMs * (0.8 + 0.4 * Math.random()), signal);
+    }
+  }
+}
+
+export function createJanitor(settings: JanitorSettings): Janitor {
+  return new Janitor(settings);
+}

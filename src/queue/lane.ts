@@ -1,0 +1,447 @@
+import type { Clock } from "../clock.ts";
+import { messageOf, QuarryError } from "../errors.ts";
+import type { Log } from "../log.ts";
+import type { Telemetry } from "../telemetry.ts";
+import type { Queue } from "./declaration.ts";
+import { Held, type Task } from "./held.ts";
+import type { Claim, Outcome, Verdict } from "./outcome.ts";
+import type { Key } from "./roll-up.ts";
+import { Settlements } from "./settlements.ts";
+import { cancelTopic, type QueueStore } from "./store.ts";
+
+/** A queue, what is done with its rows, and how many at once. */
+export interface LaneDeclaration<Payload extends object = Record<string, unknown>> {
+  readonly queue: Queue<Payload>;
+  /** Works on one row. Returning nothing means done; throwing means retry. */
+  handle?(task: Task<Payload>): MaybeOutcome | Promise<MaybeOutcome>;
+  /** Works on several rows at once and returns an outcome for each, in their order. */
+  handleBatch?(tasks: readonly Task<Payload>[]): Promise<readonly MaybeOutcome[]>;
+  /** How many handlers run at once. */
+  readonly concurrency?: number;
+  /** For `handleBatch`: how many rows it is given at most. */
+  readonly batchSize?: number;
+  /** A handler that takes longer is aborted and its row retried. */
+  readonly deadlineMs?: number;
+  /** The most rows held in advance, when tasks are short. */
+  readonly prefetchMax?: number;
+  readonly pollMs?: number;
+}
+
+// biome-ignore lint/suspicious/noConfusingVoidType: a handler without a return statement means "done".
+export type MaybeOutcome = Outcome | undefined | void;
+
+/** Takes the payload's type from the queue, so that lanes of different queues can stand in one list. */
+export function defineLane<Payload extends object>(
+  declaration: LaneDeclaration<Payload>,
+): LaneDeclaration<object> {
+  return declaration as LaneDeclaration<object>;
+}
+
+export interface LaneStats {
+  readonly claimed: number;
+  readonly settled: Readonly<Record<Verdict, number>>;
+  readonly running: number;
+  readonly waiting: number;
+}
+
+interface LaneEnvironment {
+  readonly worker: string;
+  readonly store: QueueStore<object>;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly telemetry: Telemetry | undefined;
+}
+
+/** Rows are held in advance for about this much work: enough to hide a round trip, too little to hoard. */
+const PREFETCH_HORIZON_MS = 100;
+const PREFETCH_DEFAULT_MAX = 1_000;
+const POLL_DEFAULT_MS = 1_000;
+const ERROR_PAUSE_MAX_MS = 5_000;
+/** A handler that ignores its deadline is given this long, then its row goes on without it. */
+const DEADLINE_GRACE_MS = 1_000;
+const BEAT_BATCH_MAX = 1_000;
+
+type State = "running" | "paused" | "stopping" | "stopped";
+
+/**
+ * Claims rows, runs handlers and hands outcomes to be settled. Everything happens in `#pump`, which is called
+ * whenever something changed: rows arrived, a handler ended, a wake-up or a poll came.
+ */
+export class Lane {
+  readonly #declaration: LaneDeclaration<object>;
+  readonly #environment: LaneEnvironment;
+  readonly #settlements: Settlements;
+  /** Every claim this lane answers for, until its settlement is written. */
+  readonly #held = new Map<Key, Held>();
+  #waiting: Held[] = [];
+  #nextWaiting = 0;
+  #running = 0;
+  #claimed = 0;
+  #state: State = "running";
+  #isClaiming = false;
+  /** Something may be there to claim: set by wake-ups, polls and full claims. */
+  #mayHaveMore = true;
+  #taskMs = Number.POSITIVE_INFINITY;
+  #errors = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #unsubscribe: (() => void)[] = [];
+  #onIdle: (() => void) | undefined;
+
+  constructor(declaration: LaneDeclaration<object>, environment: LaneEnvironment) {
+    if (Boolean(declaration.handle) === Boolean(declaration.handleBatch)) {
+      throw new QuarryError(
+        "invalid_declaration",
+        `lane ${declaration.queue.name}: give either handle or handleBatch`,
+      );
+    }
+    this.#declaration = declaration;
+    this.#environment = environment;
+    this.#settlements = new Settlements({
+      store: environment.store,
+      log: environment.log,
+      onSettled: (held, verdict) => this.#settled(held, verdict),
+    });
+  }
+
+  get queue(): Queue<object> {
+    return this.#declaration.queue;
+  }
+
+  get stats(): LaneStats {
+    return {
+      claimed: this.#claimed,
+      settled: { ...this.#settlements.verdicts },
+      running: this.#running,
+      waiting: this.#waitingCount,
+    };
+  }
+
+  get isIdle(): boolean {
+    return this.#held.size === 0 && !this.#isClaiming;
+  }
+
+  start(): void {
+    const { database } = this.#environment.store;
+    this.#unsubscribe = [
+      database.subscribe(this.queue.name, () => this.wake()),
+      database.subscribe(cancelTopic(this.queue), () => void this.beat()),
+    ];
+    this.#pump();
+  }
+
+  wake(): void {
+    this.#mayHaveMore = true;
+    this.#pump();
+  }
+
+  /** Stops claiming and gives back what has not begun; what runs goes on. */
+  async pause(): Promise<void> {
+    if (this.#state !== "running") return;
+    this.#state = "paused";
+    await this.#releaseWaiting();
+  }
+
+  resume(): void {
+    if (this.#state !== "paused") return;
+    this.#state = "running";
+    this.wake();
+  }
+
+  /**
+   * Claims nothing more and gives back what has not begun. What runs may finish until `graceMs` have passed, then
+   * it is aborted and given back: no attempt is spent.
+   */
+  async stop(graceMs: number): Promise<void> {
+    this.#state = "stopping";
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
+    clearTimeout(this.#timer);
+    await this.#releaseWaiting();
+    await this.#untilIdle(graceMs);
+    for (const held of this.#held.values())
+      held.abort(new QuarryError("shutting_down", "the worker is stopping"));
+    await this.#untilIdle(Math.min(graceMs, DEADLINE_GRACE_MS));
+    for (const held of this.#held.values())
+      if (held.state === "running") this.#finish(held, { kind: "released" });
+    this.#settlements.hurry();
+    await this.#untilIdle(DEADLINE_GRACE_MS);
+    this.#state = "stopped";
+    this.#settlements.stop();
+  }
+
+  /** Ends at once. Leases run out by themselves; what handlers still return is discarded. */
+  kill(): void {
+    this.#state = "stopped";
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
+    clearTimeout(this.#timer);
+    this.#settlements.stop();
+    for (const held of this.#held.values())
+      held.abort(new QuarryError("shutting_down", "the worker was stopped"));
+    this.#onIdle?.();
+  }
+
+  /** Renews every lease in one statement and aborts the handlers of those that are lost. */
+  async beat(): Promise<void> {
+    const { clock, store, log } = this.#environment;
+    const all = [...this.#held.values()].filter((held) => held.state !== "lost");
+    for (let start = 0; start < all.length; start += BEAT_BATCH_MAX) {
+      const some = all.slice(start, start + BEAT_BATCH_MAX);
+      const askedAt = clock.monotonic();
+      try {
+        const kept = await store.extend(some.map((held) => held.claim));
+        for (const held of some) {
+          if (kept.has(held.claim.key)) held.leaseEndsAt = askedAt + this.queue.lease.ms;
+          else this.#lose(held);
+        }
+      } catch (error) {
+        log.warn({ queue: this.queue.name, error: messageOf(error) }, "leases could not be renewed");
+        for (const held of some) if (clock.monotonic() >= held.leaseEndsAt) this.#lose(held);
+      }
+    }
+  }
+
+  /** A claim that is being settled is not lost: its settlement may have been what ended the lease. */
+  #lose(held: Held): void {
+    if (this.#held.get(held.claim.key) !== held || held.state === "settling") return;
+    const wasWaiting = held.state === "waiting";
+    held.state = "lost";
+    held.abort(new QuarryError("lease_lost", `${this.queue.name} ${held.claim.key}: the lease was lost`));
+    this.#settlements.verdicts.lost++;
+    if (wasWaiting) this.#forget(held);
+  }
+
+  get #waitingCount(): number {
+    return this.#waiting.length - this.#nextWaiting;
+  }
+
+  get #concurrency(): number {
+    return this.#declaration.concurrency ?? 10;
+  }
+
+  get #batchSize(): number {
+    return this.#declaration.handleBatch ? (this.#declaration.batchSize ?? 50) : 1;
+  }
+
+  /** How many rows to hold beyond those that run. Long tasks give 0. */
+  get #prefetch(): number {
+    const max = this.#declaration.prefetchMax ?? PREFETCH_DEFAULT_MAX;
+    const rowsPerMs = (this.#concurrency * this.#batchSize) / this.#taskMs;
+    return Math.min(max, Math.floor(PREFETCH_HORIZON_MS * rowsPerMs));
+  }
+
+  #pump(): void {
+    while (this.#state === "running" && this.#running < this.#concurrency && this.#canStart())
+      this.#startNext();
+    if (this.#state === "running" && !this.#isClaiming && this.#mayHaveMore) void this.#claim();
+    if (this.isIdle) this.#onIdle?.();
+  }
+
+  /** A batch handler waits for a full batch while more rows may be on their way. */
+  #canStart(): boolean {
+    const count = this.#waitingCount;
+    return count >= this.#batchSize || (count > 0 && !this.#isClaiming);
+  }
+
+  #wanted(): number {
+    const free = (this.#concurrency - this.#running) * this.#batchSize;
+    const target = free + this.#prefetch;
+    const missing = target - this.#waitingCount;
+    // Refill in large steps: a claim of 500 costs little more than one of 50.
+    return missing * 2 >= target ? missing : 0;
+  }
+
+  async #claim(): Promise<void> {
+    const { store, worker, clock, log } = this.#environment;
+    const backlogMax =
+      2 * ((this.#declaration.prefetchMax ?? PREFETCH_DEFAULT_MAX) + this.#concurrency * this.#batchSize);
+    const limit = Math.min(this.#wanted(), backlogMax - this.#settlements.unwritten);
+    if (limit < 1) return;
+    this.#isClaiming = true;
+    this.#mayHaveMore = false;
+    const askedAt = clock.monotonic();
+    try {
+      const claims = await store.claim({ worker, limit });
+      this.#errors = 0;
+      this.#claimed += claims.length;
+      this.#take(claims, askedAt);
+      if (claims.length === limit) this.#mayHaveMore = true;
+      else this.#lookAgainLater();
+    } catch (error) {
+      log.warn({ queue: this.queue.name, error: messageOf(error) }, "claiming failed");
+      this.#lookAgainIn(Math.min(ERROR_PAUSE_MAX_MS, 50 * 2 ** this.#errors++) * (0.5 + Math.random()));
+    } finally {
+      this.#isClaiming = false;
+    }
+    if (this.#state === "running") this.#pump();
+    else await this.#releaseWaiting();
+  }
+
+  #take(claims: readonly Claim<object>[], askedAt: number): void {
+    if (this.#nextWaiting > 0) {
+      this.#waiting = this.#waiting.slice(this.#nextWaiting);
+      this.#nextWaiting = 0;
+    }
+    for (const claim of claims) {
+      const held = new Held(claim, askedAt + this.queue.lease.ms);
+      this.#held.set(claim.key, held);
+      this.#waiting.push(held);
+    }
+  }
+
+  #lookAgainLater(): void {
+    const pollMs = this.#declaration.pollMs ?? POLL_DEFAULT_MS;
+    this.#lookAgainIn(pollMs * (0.8 + 0.4 * Math.random()));
+    void this.#promoteDue(pollMs);
+  }
+
+  #lookAgainIn(ms: number): void {
+    clearTimeout(this.#timer);
+    if (this.#state === "stopping" || this.#state === "stopped") return;
+    this.#timer = setTimeout(() => this.wake(), ms);
+  }
+
+  /** Delayed rows become claimable here, so that a retry starts when it is due and not a poll later. */
+  async #promoteDue(pollMs: number): Promise<void> {
+    const { store, log } = this.#environment;
+    try {
+      if ((await store.promoteDelayed()) > 0) return this.wake();
+      const dueMs = await store.nextDueMs();
+      if (dueMs !== undefined && dueMs < pollMs) this.#lookAgainIn(dueMs + 1);
+    } catch (error) {
+      log.debug({ queue: this.queue.name, error: messageOf(error) }, "delayed rows could not be promoted");
+    }
+  }
+
+  #startNext(): void {
+    const batch: Held[] = [];
+    while (batch.length < this.#batchSize && this.#waitingCount > 0) {
+      const held = this.#waiting[this.#nextWaiting++]!;
+      if (held.state === "waiting") batch.push(held);
+    }
+    if (batch.length === 0) return;
+    for (const held of batch) held.state = "running";
+    this.#running++;
+    this.#run(batch);
+  }
+
+  #run(batch: readonly Held[]): void {
+    const { clock } = this.#environment;
+    const startedAt = clock.monotonic();
+    const deadline = this.#armDeadline(batch);
+    const end = (outcomes: readonly MaybeOutcome[]) => {
+      clearTimeout(deadline);
+      this.#running--;
+      this.#learn(clock.monotonic() - startedAt);
+      for (const [index, held] of batch.entries()) this.#finish(held, outcomes[index] ?? { kind: "done" });
+      this.#pump();
+    };
+    const fail = (error: unknown) => end(batch.map((held) => outcomeOfError(error, held)));
+    try {
+      const result = this.#callHandler(batch);
+      if (result instanceof Promise) result.then(end, fail);
+      else end(result);
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  #callHandler(batch: readonly Held[]): Promise<readonly MaybeOutcome[]> | MaybeOutcome[] {
+    const { handle, handleBatch } = this.#declaration;
+    const { telemetry } = this.#environment;
+    if (telemetry) {
+      const attributes = { "quarry.queue": this.queue.name, "quarry.tasks": batch.length };
+      return telemetry.span("quarry.task", attributes, async () =>
+        handle
+          ? [await handle(batch[0]!.task)]
+          : this.#checked(batch, await handleBatch!(batch.map((held) => held.task))),
+      );
+    }
+    if (!handle)
+      return handleBatch!(batch.map((held) => held.task)).then((outcomes) => this.#checked(batch, outcomes));
+    const result = handle(batch[0]!.task);
+    return result instanceof Promise ? result.then((outcome) => [outcome]) : [result];
+  }
+
+  /** An outcome too few would mark a row done that nobody looked at. */
+  #checked(batch: readonly Held[], outcomes: readonly MaybeOutcome[]): readonly MaybeOutcome[] {
+    if (outcomes?.length === batch.length) return outcomes;
+    throw new QuarryError(
+      "internal",
+      `the handler of ${this.queue.name} was given ${batch.length} rows and returned ${outcomes?.length ?? "no"} outcomes`,
+    );
+  }
+
+  #armDeadline(batch: readonly Held[]): NodeJS.Timeout | undefined {
+    const { deadlineMs } = this.#declaration;
+    if (deadlineMs === undefined) return undefined;
+    const reason = new QuarryError("timeout", `took longer than ${deadlineMs} ms`);
+    return setTimeout(() => {
+      for (const held of batch) held.abort(reason);
+      setTimeout(() => {
+        for (const held of batch)
+          if (held.state === "running") this.#finish(held, { kind: "retry", reason: reason.message });
+      }, DEADLINE_GRACE_MS).unref();
+    }, deadlineMs);
+  }
+
+  #learn(tookMs: number): void {
+    this.#taskMs = Number.isFinite(this.#taskMs) ? this.#taskMs * 0.9 + tookMs * 0.1 : tookMs;
+  }
+
+  #finish(held: Held, outcome: Outcome): void {
+    if (held.state === "lost") this.#forget(held);
+    if (held.state !== "running" || this.#state === "stopped") return;
+    held.state = "settling";
+    this.#settlements.add(held, outcome);
+  }
+
+  #settled(held: Held, verdict: Verdict): void {
+    this.#forget(held);
+    // A retry that is due soon must not wait for the poll.
+    if (verdict === "retrying" && !this.#mayHaveMore) this.#lookAgainLater();
+    this.#pump();
+  }
+
+  #forget(held: Held): void {
+    if (this.#held.get(held.claim.key) === held) this.#held.delete(held.claim.key);
+    if (this.isIdle) this.#onIdle?.();
+  }
+
+  async #releaseWaiting(): Promise<void> {
+    const given = this.#waiting.slice(this.#nextWaiting).filter((held) => held.state === "waiting");
+    this.#waiting = [];
+    this.#nextWaiting = 0;
+    for (const held of given) this.#held.delete(held.claim.key);
+    if (given.length === 0) return;
+    const { store, log } = this.#environment;
+    try {
+      await store.release(given.map((held) => held.claim));
+    } catch (error) {
+      // Their leases run out instead, which costs an attempt each.
+      log.warn(
+        { queue: this.queue.name, count: given.length, error: messageOf(error) },
+        "claims could not be given back",
+      );
+    }
+    if (this.isIdle) this.#onIdle?.();
+  }
+
+  async #untilIdle(ms: number): Promise<void> {
+    if (this.isIdle || ms <= 0) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#onIdle = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.#onIdle = undefined;
+  }
+}
+
+/** A handler that throws is retried; one that was stopped because the worker goes down gives its row back. */
+function outcomeOfError(error: unknown, held: Held): Outcome {
+  if (held.abortedBecause === "shutting_down") return { kind: "released" };
+  if (held.abortedBecause === "timeout") return { kind: "retry", reason: messageOf(held.abortReason) };
+  const name = error instanceof Error && error.name !== "Error" ? `${error.name}: ` : "";
+  return { kind: "retry", reason: `${name}${messageOf(error)}` };
+}

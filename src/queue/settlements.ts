@@ -1,0 +1,115 @@
+import { pause } from "../clock.ts";
+import { isQuarryError, messageOf } from "../errors.ts";
+import type { Log } from "../log.ts";
+import type { Held } from "./held.ts";
+import type { Outcome, Settlement, Verdict } from "./outcome.ts";
+import type { QueueStore } from "./store.ts";
+
+const BATCH_MAX = 2_000;
+const PAUSE_MAX_MS = 5_000;
+
+interface Finished {
+  readonly held: Held;
+  readonly outcome: Outcome;
+}
+
+/**
+ * Writes outcomes down, many in one statement: what finishes while one write is under way goes with the next.
+ * When the database is away, outcomes are kept and written when it is back.
+ */
+export class Settlements {
+  readonly verdicts: Record<Verdict, number> = { done: 0, retrying: 0, failed: 0, released: 0, lost: 0 };
+  readonly #store: QueueStore<object>;
+  readonly #log: Log;
+  readonly #onSettled: (held: Held, verdict: Verdict) => void;
+  readonly #stopping = new AbortController();
+  #hurry = new AbortController();
+  #finished: Finished[] = [];
+  #inFlight = 0;
+  #isWriting = false;
+
+  constructor(options: {
+    store: QueueStore<object>;
+    log: Log;
+    onSettled: (held: Held, verdict: Verdict) => void;
+  }) {
+    this.#store = options.store;
+    this.#log = options.log;
+    this.#onSettled = options.onSettled;
+  }
+
+  get unwritten(): number {
+    return this.#finished.length + this.#inFlight;
+  }
+
+  add(held: Held, outcome: Outcome): void {
+    this.#finished.push({ held, outcome });
+    if (this.#isWriting) return;
+    this.#isWriting = true;
+    // Handlers that end in this turn of the event loop are written together.
+    setImmediate(() => void this.#writeAll());
+  }
+
+  /** Ends a pause after an error, for one more try. */
+  hurry(): void {
+    this.#hurry.abort();
+    this.#hurry = new AbortController();
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#finished.length > 0 && !this.#stopping.signal.aborted) {
+      const batch = this.#finished.splice(0, BATCH_MAX);
+      this.#inFlight = batch.length;
+      const verdicts = await this.#write(batch);
+      this.#inFlight = 0;
+      for (const [index, { held }] of batch.entries()) {
+        const verdict = verdicts[index] ?? "lost";
+        this.verdicts[verdict]++;
+        this.#onSettled(held, verdict);
+      }
+    }
+    this.#isWriting = false;
+  }
+
+  async #write(batch: readonly Finished[]): Promise<readonly Verdict[]> {
+    const settlements = batch.map(({ held, outcome }): Settlement => ({ claim: held.claim, outcome }));
+    for (let failures = 0; !this.#stopping.signal.aborted; failures++) {
+      try {
+        return await this.#store.settle(settlements, { isRepeat: failures > 0 });
+      } catch (error) {
+        this.#log.warn(
+          { queue: this.#store.queue.name, count: batch.length, error: messageOf(error) },
+          "settling failed",
+        );
+        if (!isAway(error)) return this.#writeApart(settlements);
+        const signal = AbortSignal.any([this.#stopping.signal, this.#hurry.signal]);
+        await pause(Math.min(PAUSE_MAX_MS, 50 * 2 ** failures) * (0.5 + Math.random()), signal);
+      }
+    }
+    return [];
+  }
+
+  /** One outcome that the database refuses must not hold up the others: it becomes that row's failure. */
+  async #writeApart(settlements: readonly Settlement[]): Promise<Verdict[]> {
+    const verdicts: Verdict[] = [];
+    for (const settlement of settlements) {
+      try {
+        verdicts.push(...(await this.#store.settle([settlement], { isRepeat: true })));
+      } catch (error) {
+        const reason = `the outcome could not be written: ${messageOf(error)}`;
+        const outcome: Outcome = isAway(error) ? settlement.outcome : { kind: "failed", reason };
+        const retried = this.#store.settle([{ claim: settlement.claim, outcome }], { isRepeat: true });
+        verdicts.push(...(await retried.catch((): Verdict[] => ["lost"])));
+      }
+    }
+    return verdicts;
+  }
+}
+
+function isAway(error: unknown): boolean {
+  return isQuarryError(error, "database_unavailable", "commit_unknown", "disk_full");
+}

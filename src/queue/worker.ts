@@ -1,0 +1,125 @@
+import type { Database } from "../database/database.ts";
+import { QuarryError } from "../errors.ts";
+import { workerId } from "../ids.ts";
+import { type Log, silentLog } from "../log.ts";
+import { observed, type Telemetry } from "../telemetry.ts";
+import { Lane, type LaneDeclaration, type LaneStats } from "./lane.ts";
+import { openQueue } from "./store.ts";
+
+export interface WorkerSettings {
+  readonly database: Database;
+  readonly lanes: readonly LaneDeclaration<object>[];
+  /** Random per start; give one only to make it readable, never the same twice. */
+  readonly id?: string;
+  /** How often leases are renewed; a third of the shortest lease unless said. */
+  readonly heartbeatMs?: number;
+  /** How long running handlers may take to finish when the worker stops. */
+  readonly graceMs?: number;
+  readonly log?: Log;
+  readonly telemetry?: Telemetry;
+}
+
+const GRACE_DEFAULT_MS = 30_000;
+
+/** Runs lanes in this process. */
+export class Worker {
+  readonly id: string;
+  readonly #lanes: readonly Lane[];
+  readonly #heartbeatMs: number;
+  readonly #graceMs: number;
+  readonly #log: Log;
+  #heartbeat: NodeJS.Timeout | undefined;
+  #isBeating = false;
+  #stopped: Promise<void> | undefined;
+  #kill = Promise.withResolvers<void>();
+
+  constructor(settings: WorkerSettings) {
+    if (settings.lanes.length === 0)
+      throw new QuarryError("invalid_declaration", "a worker needs at least one lane");
+    this.id = settings.id ?? workerId();
+    this.#log = settings.log ?? silentLog;
+    this.#graceMs = settings.graceMs ?? GRACE_DEFAULT_MS;
+    const leases = settings.lanes.map((lane) => lane.queue.lease.ms);
+    this.#heartbeatMs = settings.heartbeatMs ?? Math.floor(Math.min(...leases) / 3);
+    this.#lanes = settings.lanes.map((declaration) => {
+      const store = observed(openQueue(settings.database, declaration.queue), {
+        prefix: "quarry.store",
+        attributes: { "quarry.queue": declaration.queue.name },
+        telemetry: settings.telemetry,
+      });
+      return new Lane(declaration, {
+        worker: this.id,
+        store,
+        clock: settings.database.clock,
+        log: this.#log,
+        telemetry: settings.telemetry,
+      });
+    });
+  }
+
+  get stats(): Readonly<Record<string, LaneStats>> {
+    return Object.fromEntries(this.#lanes.map((lane) => [lane.queue.name, lane.stats]));
+  }
+
+  start(): this {
+    this.#heartbeat = setInterval(() => void this.#beat(), this.#heartbeatMs);
+    for (const lane of this.#lanes) lane.start();
+    this.#log.info({ worker: this.id, lanes: this.#lanes.map((lane) => lane.queue.name) }, "worker started");
+    return this;
+  }
+
+  lane(name: string): Pick<Lane, "pause" | "resume" | "stats"> {
+    const lane = this.#lanes.find(({ queue }) => queue.name === name);
+    if (!lane) throw new QuarryError("not_found", `this worker has no lane ${name}`);
+    return lane;
+  }
+
+  /** Lets what runs finish, gives back the rest, and resolves when nothing is held any more. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  /** Stops at once. Leases of what was running run out and cost an attempt. */
+  kill(): void {
+    clearInterval(this.#heartbeat);
+    for (const lane of this.#lanes) lane.kill();
+    this.#kill.resolve();
+  }
+
+  /** The first SIGTERM or SIGINT stops, the second kills. Resolves when the worker has stopped. */
+  async untilSignal(): Promise<void> {
+    const done = Promise.withResolvers<void>();
+    const onSignal = () => {
+      if (this.#stopped) this.kill();
+      else this.stop().then(done.resolve, done.reject);
+    };
+    process.on("SIGTERM", onSignal).on("SIGINT", onSignal);
+    try {
+      await Promise.race([done.promise, this.#kill.promise]);
+    } finally {
+      process.off("SIGTERM", onSignal).off("SIGINT", onSignal);
+    }
+  }
+
+  async #stop(): Promise<void> {
+    await Promise.race([
+      Promise.all(this.#lanes.map((lane) => lane.stop(this.#graceMs))),
+      this.#kill.promise,
+    ]);
+    clearInterval(this.#heartbeat);
+    this.#log.info({ worker: this.id }, "worker stopped");
+  }
+
+  /** One statement a queue, however many rows are held. A slow one is not overtaken by the next. */
+  async #beat(): Promise<void> {
+    if (this.#isBeating) return;
+    this.#isBeating = true;
+    await Promise.allSettled(this.#lanes.map((lane) => lane.beat()));
+    this.#isBeating = false;
+  }
+}
+
+export function createWorker(settings: WorkerSettings): Worker {
+  return new Worker(settings);
+}
