@@ -244,7 +244,7 @@ function translated(error: unknown, sql: string): unknown {
       return as("constraint_violated", message);
     case 1: // ERROR: bad SQL or a missing table
       return as(
-        /no such (table|column|index)/.test(message) ? "schema_mismatch" : "database_failed",
+        /no such (table|column|index)|has no column/.test(message) ? "schema_mismatch" : "database_failed",
         `${message} in: ${sql}`,
       );
     default:

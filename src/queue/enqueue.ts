@@ -154,11 +154,14 @@ async function resolveDuplicates(
   json: string,
   inserted: readonly Row[],
 ): Promise<Enqueued[]> {
-  const signature = (row: Row) =>
-    JSON.stringify(queue.dedupe.map((name) => String(row[name] ?? queue.only[name])));
-  const fresh = new Map(inserted.map((row) => [signature(row), row[KEY] as Key]));
+  const valuesOf = (row: Row) => queue.dedupe.map((name) => row[name] ?? queue.only[name] ?? null);
+  const signature = (row: Row) => JSON.stringify(valuesOf(row).map(String));
+  // Null is equal to nothing: such rows are always inserted, in the order given.
+  const isUnique = (row: Row) => valuesOf(row).includes(null);
+  const unique = inserted.filter(isUnique).values();
+  const fresh = new Map(inserted.filter((row) => !isUnique(row)).map((row) => [signature(row), row[KEY] as Key]));
   const known = new Map<string, Key>();
-  if (fresh.size < rows.length) {
+  if (inserted.length < rows.length) {
     const source = database.dialect.recordset(quoted(queue.table), 1);
     const same = queue.dedupe.map((name) => {
       const value = name in queue.only ? `t.${quoted(name)}` : source.column(name, kindOf(queue, name));
@@ -169,6 +172,7 @@ async function resolveDuplicates(
     for (const row of await session.query(sql, [json])) known.set(signature(row), row[KEY] as Key);
   }
   return rows.map((row) => {
+    if (isUnique(row)) return { key: unique.next().value![KEY] as Key, isNew: true };
     const mark = signature(row);
     const key = fresh.get(mark);
     if (key === undefined) return { key: known.get(mark)!, isNew: false };

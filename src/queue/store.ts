@@ -360,7 +360,7 @@ class Store implements QueueStore<object> {
 
   async nextDueMs(): Promise<number | undefined> {
     const [row] = await this.database.query(this.#sql.nextDue, [this.database.now()]);
-    return row && Math.max(0, Math.ceil(Number(row.wait_ms)));
+    return row && Math.max(0, Math.round(Number(row.wait_ms)));
   }
 
   async cancel(keys: readonly Key[]): Promise<Map<Key, CancelVerdict>> {

@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { beforeEach, describe, it } from "node:test";
+import { done, isQuarryError, openQueue, retry } from "../../../src/index.ts";
+import { type Fixture, mail, pageOcr, pageVector, rowOf, sms } from "../fixture.ts";
+
+export function testQueuesApart(fixture: () => Fixture): void {
+  describe("several queues on one table", () => {
+    beforeEach(() => fixture().reset());
+
+    it("see only their own rows", async () => {
+      const { database, clock } = fixture();
+      const [mails, texts] = [openQueue(database, mail), openQueue(database, sms)];
+      await mails.enqueue([{ recipient: "m1" }, { recipient: "m2" }]);
+      const [text] = await texts.enqueue([{ recipient: "s1" }]);
+      assert.deepEqual([...(await texts.countByStatus())], [["pending", 1]]);
+      assert.equal((await texts.list()).rows.length, 1);
+      const [claim] = await texts.claim({ worker: "w", limit: 10 });
+      assert.equal(claim!.row.recipient, "s1");
+      clock.advance(60_001);
+      assert.deepEqual(await mails.rescueStale(), []);
+      assert.deepEqual((await mails.cancel([text!.key])).get(text!.key), "not_found");
+      assert.equal((await mails.claim({ worker: "w", limit: 10 })).length, 2);
+      assert.equal((await texts.rescueStale()).length, 1);
+    });
+
+    it("a claim of one queue cannot be settled in another", async () => {
+      const { database } = fixture();
+      const [mails, texts] = [openQueue(database, mail), openQueue(database, sms)];
+      await mails.enqueue([{ recipient: "m1" }]);
+      const [claim] = await mails.claim({ worker: "w", limit: 1 });
+      assert.deepEqual(await texts.settle([{ claim: claim!, outcome: done() }]), ["lost"]);
+      assert.equal((await texts.extend([claim!])).size, 0);
+      assert.deepEqual(await mails.settle([{ claim: claim!, outcome: done() }]), ["done"]);
+    });
+
+    it("a gate keeps a phase shut until the one before is completed", async () => {
+      const { database } = fixture();
+      const [ocr, vector] = [openQueue(database, pageOcr), openQueue(database, pageVector)];
+      await database.query("insert into documents (id) values (1)");
+      const [page] = await ocr.enqueue([{ document_id: 1 }]);
+      assert.deepEqual(await vector.claim({ worker: "w", limit: 1 }), []);
+      const [claim] = await ocr.claim({ worker: "w", limit: 1 });
+      assert.deepEqual(await vector.claim({ worker: "w", limit: 1 }), []);
+      await ocr.settle([{ claim: claim!, outcome: done({ page_file_path: "p_nohf.md" }) }]);
+      const [next] = await vector.claim({ worker: "w", limit: 1 });
+      assert.equal(next!.key, page!.key);
+      assert.equal((await rowOf(database, "pages", page!.key)).page_file_path, "p_nohf.md");
+    });
+
+    it("the gate is also a check of the table", async () => {
+      const { database } = fixture();
+      await database.query("insert into documents (id) values (1)");
+      const [page] = await openQueue(database, pageOcr).enqueue([{ document_id: 1 }]);
+      await assert.rejects(
+        database.query(`update pages set vector_status = 'processing' where id = '${page!.key}'`),
+        (error) => isQuarryError(error, "constraint_violated"),
+      );
+    });
+
+    it("phases of one row have tokens, leases and attempts of their own", async () => {
+      const { database, clock } = fixture();
+      const [ocr, vector] = [openQueue(database, pageOcr), openQueue(database, pageVector)];
+      await database.query("insert into documents (id) values (1)");
+      const [page] = await ocr.enqueue([{ document_id: 1 }]);
+      const [first] = await ocr.claim({ worker: "w", limit: 1 });
+      await ocr.settle([{ claim: first!, outcome: retry("x", 0) }]);
+      const [second] = await ocr.claim({ worker: "w", limit: 1 });
+      await ocr.settle([{ claim: second!, outcome: done() }]);
+      await vector.claim({ worker: "w2", limit: 1 });
+      clock.advance(60_001);
+      assert.deepEqual(await ocr.rescueStale(), []);
+      assert.equal((await vector.rescueStale()).length, 1);
+      const row = await rowOf(database, "pages", page!.key);
+      assert.deepEqual(
+        [row.ocr_status, row.ocr_retry_count, Number(row.ocr_lease_token), row.vector_status, row.vector_retry_count],
+        ["completed", 1, 2, "pending", 1],
+      );
+    });
+
+    it("what failed is tried again before anything new, those with fewer failures first", async () => {
+      const { database } = fixture();
+      const ocr = openQueue(database, pageOcr);
+      await database.query("insert into documents (id) values (1)");
+      await ocr.enqueue([1, 2, 3, 4].map((page_number) => ({ document_id: 1, page_number })));
+      const fail = async (count: number) => {
+        const claims = await ocr.claim({ worker: "w", limit: count });
+        await ocr.settle(claims.map((claim) => ({ claim, outcome: retry("x", 0) })));
+      };
+      await fail(2);
+      await fail(1);
+      const claims = await ocr.claim({ worker: "w", limit: 4 });
+      assert.deepEqual(claims.map((claim) => claim.row.page_number), [2, 1, 3, 4]);
+    });
+  });
+}

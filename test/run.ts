@@ -1,0 +1,60 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { globSync } from "node:fs";
+import { constants } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { startServices } from "./support/services.ts";
+
+const CRASH_TESTS = "test/crash";
+
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    options: { crash: { type: "boolean", default: false } },
+    allowPositionals: true,
+  });
+  const files = positionals.length > 0 ? positionals : findTests(values.crash);
+  // Handed no files, node's test runner would go and look for some by rules of its own.
+  if (files.length === 0) return fail("there are no test files to run");
+
+  try {
+    const services = await startServices();
+    try {
+      process.stderr.write(`Testing against ${services.description}\n`);
+      return await runTests(files, {
+        concurrency: values.crash ? 1 : 2,
+        env: { ...process.env, TEST_DATABASE_URL: services.postgresUrl, TEST_REDIS_URL: services.redisUrl },
+      });
+    } finally {
+      await services.stop();
+    }
+  } catch (error) {
+    return fail(error);
+  }
+}
+
+function findTests(isCrash: boolean): string[] {
+  process.chdir(join(import.meta.dirname, ".."));
+  return globSync("test/**/*.test.ts")
+    .filter((file) => file.startsWith(`${CRASH_TESTS}/`) === isCrash)
+    .sort();
+}
+
+async function runTests(
+  files: readonly string[],
+  options: { concurrency: number; env: NodeJS.ProcessEnv },
+): Promise<number> {
+  const flags = ["--test", `--test-concurrency=${options.concurrency}`, "--test-reporter=spec"];
+  const child = spawn(process.execPath, [...flags, ...files], { stdio: "inherit", env: options.env });
+  // The tests end first, while their servers still run; listening keeps the signal from ending us before them.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill(signal));
+  const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
+  return code ?? 128 + (signal ? constants.signals[signal] : 0);
+}
+
+function fail(error: unknown): number {
+  process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+  return 1;
+}
