@@ -30,7 +30,7 @@ export interface RollUp {
 
 export function compileRollUp(queue: Queue, dialect: Dialect, now: () => string | null): RollUp | undefined {
   if (queue.rollUp.length === 0) return undefined;
-  const levels = queue.rollUp.map((_level, depth) => compileLevel(queue, dialect, depth));
+  const levels = compileLevels(queue, dialect);
   const cursors: (Key | undefined)[] = levels.map(() => undefined);
 
   async function follow(session: Session, parents: Iterable<unknown>, depth = 0): Promise<void> {
@@ -66,6 +66,10 @@ export function compileRollUp(queue: Queue, dialect: Dialect, now: () => string 
       return mended;
     },
   };
+}
+
+export function compileLevels(queue: Queue, dialect: Dialect): LevelStatements[] {
+  return queue.rollUp.map((_level, depth) => compileLevel(queue, dialect, depth));
 }
 
 async function pageOf(database: Database, page: Statement, after: Key | undefined, limit: number) {

@@ -23,11 +23,23 @@ export interface Turns {
 const PASSES_MAX = 20;
 const GROUPS_PER_STATEMENT_MAX = 5_000;
 
+interface TurnStatements {
+  readonly pass: Statement;
+  readonly stranded: Statement;
+}
+
+export function compileTurnStatements(queue: Queue, dialect: Dialect): TurnStatements | undefined {
+  if (!queue.group) return undefined;
+  return {
+    pass: { name: `${queue.name}.pass`, sql: passSql(queue, dialect) },
+    stranded: { name: `${queue.name}.stranded`, sql: strandedSql(queue) },
+  };
+}
+
 export function compileTurns(queue: Queue, dialect: Dialect): Turns | undefined {
   const { group } = queue;
-  if (!group) return undefined;
-  const passStatement: Statement = { name: `${queue.name}.pass`, sql: passSql(queue, dialect) };
-  const strandedStatement: Statement = { name: `${queue.name}.stranded`, sql: strandedSql(queue) };
+  const statements = compileTurnStatements(queue, dialect);
+  if (!group || !statements) return undefined;
 
   async function pass(database: Database, rows: readonly Row[]): Promise<number> {
     const groups = new Map<string, Row>();
@@ -50,7 +62,7 @@ export function compileTurns(queue: Queue, dialect: Dialect): Turns | undefined 
   async function passSome(database: Database, groups: readonly Row[]): Promise<number> {
     for (let round = 1; ; round++) {
       try {
-        return (await database.query(passStatement, [JSON.stringify(groups)])).length;
+        return (await database.query(statements!.pass, [JSON.stringify(groups)])).length;
       } catch (error) {
         if (round >= PASSES_MAX || !isQuarryError(error, "constraint_violated")) throw error;
       }
@@ -59,7 +71,7 @@ export function compileTurns(queue: Queue, dialect: Dialect): Turns | undefined 
 
   return {
     pass,
-    sweep: async (database) => pass(database, await database.query(strandedStatement)),
+    sweep: async (database) => pass(database, await database.query(statements!.stranded)),
   };
 }
 

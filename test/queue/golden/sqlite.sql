@@ -1,0 +1,411 @@
+create index if not exists "messages_mail_ready" on "messages" ((case "urgency" when 'urgent' then 0 when 'high' then 1 when 'normal' then 2 else 3 end), "priority" desc, "created_at", "id") where "kind" = 'mail' and "status" in ('pending', 'retrying') and "run_after" is null and "attempts" < "max_attempts";
+
+create index if not exists "messages_mail_delayed" on "messages" ("run_after") where "kind" = 'mail' and "status" in ('pending', 'retrying') and "run_after" is not null;
+
+create index if not exists "messages_mail_lease" on "messages" ("lease_until") where "kind" = 'mail' and "status" = 'processing';
+
+create index if not exists "messages_mail_finished" on "messages" ("status", "finished_at") where "status" in ('completed', 'failed');
+
+create index if not exists "messages_sms_ready" on "messages" ("priority" desc, "created_at", "id") where "kind" = 'sms' and "status" = 'pending' and "run_after" is null and "attempts" < 3;
+
+create index if not exists "messages_sms_delayed" on "messages" ("run_after") where "kind" = 'sms' and "status" = 'pending' and "run_after" is not null;
+
+create index if not exists "messages_sms_lease" on "messages" ("lease_until") where "kind" = 'sms' and "status" = 'processing';
+
+create index if not exists "pages_pages_ocr_ready" on "pages" ((case "ocr_status" when 'failed' then 0 else 1 end), "ocr_retry_count", "created_at", "id") where "ocr_status" in ('pending', 'failed') and "ocr_run_after" is null and "ocr_retry_count" < "max_retries";
+
+create index if not exists "pages_pages_ocr_delayed" on "pages" ("ocr_run_after") where "ocr_status" in ('pending', 'failed') and "ocr_run_after" is not null;
+
+create index if not exists "pages_pages_ocr_lease" on "pages" ("ocr_last_heartbeat") where "ocr_status" = 'processing';
+
+create index if not exists "pages_pages_ocr_parent" on "pages" ("document_id", "ocr_status");
+
+create index if not exists "pages_pages_vector_ready" on "pages" ((case "vector_status" when 'failed' then 0 else 1 end), "vector_retry_count", "created_at", "id") where "vector_status" in ('pending', 'failed') and "vector_run_after" is null and "vector_retry_count" < "max_retries" and "ocr_status" = 'completed';
+
+create index if not exists "pages_pages_vector_delayed" on "pages" ("vector_run_after") where "vector_status" in ('pending', 'failed') and "vector_run_after" is not null;
+
+create index if not exists "pages_pages_vector_lease" on "pages" ("vector_last_heartbeat") where "vector_status" = 'processing';
+
+create index if not exists "pages_pages_vector_parent" on "pages" ("document_id", "vector_status");
+
+create index if not exists "chunks_ready" on "chunks" ("created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3;
+
+create index if not exists "chunks_delayed" on "chunks" ("run_after") where "status" = 'pending' and "run_after" is not null;
+
+create index if not exists "chunks_lease" on "chunks" ("lease_until") where "status" = 'processing';
+
+create index if not exists "chunks_finished" on "chunks" ("status", "finished_at") where "status" in ('completed', 'failed');
+
+create index if not exists "chunks_parent" on "chunks" ("section_id", "status");
+
+create index if not exists "chunks_parent1" on "sections" ("book_id", "status");
+
+create index if not exists "steps_ready" on "steps" ("created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3 and "has_turn" = true;
+
+create index if not exists "steps_delayed" on "steps" ("run_after") where "status" = 'pending' and "run_after" is not null;
+
+create index if not exists "steps_lease" on "steps" ("lease_until") where "status" = 'processing';
+
+create unique index if not exists "steps_turn" on "steps" ("entity_type", "entity_id") where "has_turn" = true;
+
+create index if not exists "steps_behind" on "steps" ("entity_type", "entity_id", "created_at", "id") where "status" = 'pending' and "attempts" < 3 and "has_turn" = false;
+
+-- mail.claim
+select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, t."max_attempts" as q_attempts_max, t."recipient", t."payload" from "messages" as t where t."kind" = 'mail' and t."status" in ('pending', 'retrying') and t."run_after" is null and t."attempts" < t."max_attempts" order by (case t."urgency" when 'urgent' then 0 when 'high' then 1 when 'normal' then 2 else 3 end), t."priority" desc, t."created_at", t."id" limit ?1;
+
+-- mail.mark
+update "messages" as t set "status" = 'processing', "lease_token" = t."lease_token" + 1, "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?3 / 1000.0) || ' seconds'), "worker_id" = ?2, "started_at" = ?1, "attempts" = t."attempts" + 1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
+
+-- mail.extend
+update "messages" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 / 1000.0) || ' seconds'), "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'mail' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
+
+-- mail.complete
+update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'mail' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
+
+-- mail.completeWithResults
+update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "receipt" = case when json_type((batch.value ->> 2), '$."receipt"') is not null then (batch.value ->> 2) ->> '$."receipt"' else "receipt" end, "bytes" = case when json_type((batch.value ->> 2), '$."bytes"') is not null then unhex((batch.value ->> 2) ->> '$."bytes"') else "bytes" end, "priority" = case when json_type((batch.value ->> 2), '$."priority"') is not null then (batch.value ->> 2) ->> '$."priority"' else "priority" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'mail' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
+
+-- mail.fail
+update "messages" as t set "status" = case when ((batch.value ->> 4) or t."attempts" >= t."max_attempts") then 'failed' when true then 'retrying' else t."status" end, "attempts" = t."attempts", "run_after" = case when ((batch.value ->> 4) or t."attempts" >= t."max_attempts") or (batch.value ->> 2) <= 0 then null else strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "error_message" = (batch.value ->> 3), "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((batch.value ->> 4) or t."attempts" >= t."max_attempts") then ?1 end, "worker_id" = case when not ((batch.value ->> 4) or t."attempts" >= t."max_attempts") then null else t."worker_id" end, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'mail' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
+
+-- mail.release
+update "messages" as t set "status" = 'pending', "run_after" = case when (batch.value ->> 2) > 0 then strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "lease_until" = null, "worker_id" = null, "started_at" = null, "attempts" = t."attempts" - 1, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'mail' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
+
+-- mail.rescue
+update "messages" as t set "status" = case when (t."attempts" >= t."max_attempts") then 'failed' when true then 'pending' else t."status" end, "attempts" = t."attempts", "lease_token" = t."lease_token" + 1, "run_after" = null, "error_message" = 'worker ' || coalesce(t."worker_id", '?') || ' stopped renewing its lease (attempt ' || t."attempts" || ' of ' || t."max_attempts" || ')', "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when (t."attempts" >= t."max_attempts") then ?1 end, "worker_id" = case when not (t."attempts" >= t."max_attempts") then null else t."worker_id" end, "updated_at" = ?1 where t."id" in (select t."id" from "messages" as t where t."kind" = 'mail' and t."status" = 'processing' and t."lease_until" < ?1 order by t."lease_until" limit ?2) and t."kind" = 'mail' and t."status" = 'processing' and t."lease_until" < ?1 returning "id" as q_key, "status" as q_status;
+
+-- mail.promote
+update "messages" as t set "run_after" = null, "updated_at" = ?1 where t."id" in (select t."id" from "messages" as t where t."kind" = 'mail' and t."status" in ('pending', 'retrying') and t."run_after" is not null and t."run_after" <= ?1 order by t."run_after" limit ?2) and t."kind" = 'mail' and t."status" in ('pending', 'retrying') and t."run_after" is not null and t."run_after" <= ?1 returning "id" as q_key, "status" as q_status;
+
+-- mail.nextDue
+select (julianday(t."run_after") - julianday(?1)) * 86400000 as wait_ms from "messages" as t where t."kind" = 'mail' and t."status" in ('pending', 'retrying') and t."run_after" is not null order by t."run_after" limit 1;
+
+-- mail.lookUp
+select t."id" as q_key, t."status" as q_status, t."lease_token" as q_token, t."attempts" as q_attempt, t."max_attempts" as q_attempts_max from "messages" as t where t."id" in (select value from json_each(?1)) and t."kind" = 'mail';
+
+-- mail.cancel
+update "messages" as t set "status" = 'cancelled', "lease_token" = t."lease_token" + 1, "run_after" = null, "lease_until" = null, "finished_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?2)) and t."kind" = 'mail' and ((t."kind" = 'mail' and t."status" in ('pending', 'retrying') and t."attempts" < t."max_attempts") or (t."kind" = 'mail' and t."status" = 'processing')) returning "id" as q_key, "status" as q_status;
+
+-- mail.retry
+update "messages" as t set "status" = 'pending', "lease_token" = t."lease_token" + 1, "attempts" = 0, "run_after" = null, "lease_until" = null, "worker_id" = null, "started_at" = null, "finished_at" = null, "updated_at" = ?1 where t."id" in (select value from json_each(?2)) and t."kind" = 'mail' and ((t."kind" = 'mail' and t."status" = 'failed') or (t."kind" = 'mail' and t."status" in ('pending', 'retrying') and t."run_after" is not null) or t."status" = 'cancelled' or (t."kind" = 'mail' and t."status" = 'completed' and ?3)) returning "id" as q_key, "status" as q_status;
+
+-- mail.pruneDone
+delete from "messages" as t where t."id" in (select t."id" from "messages" as t where t."kind" = 'mail' and t."status" = 'completed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."kind" = 'mail' and t."status" = 'completed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status;
+
+-- mail.pruneFailed
+delete from "messages" as t where t."id" in (select t."id" from "messages" as t where t."kind" = 'mail' and t."status" = 'failed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."kind" = 'mail' and t."status" = 'failed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status;
+
+-- sms.claim
+select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, 3 as q_attempts_max, t."recipient", t."payload" from "messages" as t where t."kind" = 'sms' and t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 order by t."priority" desc, t."created_at", t."id" limit ?1;
+
+-- sms.mark
+update "messages" as t set "status" = 'processing', "lease_token" = t."lease_token" + 1, "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?3 / 1000.0) || ' seconds'), "worker_id" = ?2, "started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
+
+-- sms.extend
+update "messages" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 / 1000.0) || ' seconds'), "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'sms' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
+
+-- sms.complete
+update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'sms' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
+
+-- sms.completeWithResults
+update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "receipt" = case when json_type((batch.value ->> 2), '$."receipt"') is not null then (batch.value ->> 2) ->> '$."receipt"' else "receipt" end, "bytes" = case when json_type((batch.value ->> 2), '$."bytes"') is not null then unhex((batch.value ->> 2) ->> '$."bytes"') else "bytes" end, "priority" = case when json_type((batch.value ->> 2), '$."priority"') is not null then (batch.value ->> 2) ->> '$."priority"' else "priority" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'sms' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
+
+-- sms.fail
+update "messages" as t set "status" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then 'failed' when true then 'pending' else t."status" end, "attempts" = (t."attempts" + 1), "run_after" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) or (batch.value ->> 2) <= 0 then null else strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "error_message" = (batch.value ->> 3), "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then ?1 end, "worker_id" = case when not ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then null else t."worker_id" end, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'sms' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
+
+-- sms.release
+update "messages" as t set "status" = 'pending', "run_after" = case when (batch.value ->> 2) > 0 then strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "lease_until" = null, "worker_id" = null, "started_at" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'sms' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
+
+-- sms.rescue
+update "messages" as t set "status" = case when ((t."attempts" + 1) >= 3) then 'failed' when true then 'pending' else t."status" end, "attempts" = (t."attempts" + 1), "lease_token" = t."lease_token" + 1, "run_after" = null, "error_message" = 'worker ' || coalesce(t."worker_id", '?') || ' stopped renewing its lease (attempt ' || (t."attempts" + 1) || ' of ' || 3 || ')', "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((t."attempts" + 1) >= 3) then ?1 end, "worker_id" = case when not ((t."attempts" + 1) >= 3) then null else t."worker_id" end, "updated_at" = ?1 where t."id" in (select t."id" from "messages" as t where t."kind" = 'sms' and t."status" = 'processing' and t."lease_until" < ?1 order by t."lease_until" limit ?2) and t."kind" = 'sms' and t."status" = 'processing' and t."lease_until" < ?1 returning "id" as q_key, "status" as q_status;
+
+-- sms.promote
+update "messages" as t set "run_after" = null, "updated_at" = ?1 where t."id" in (select t."id" from "messages" as t where t."kind" = 'sms' and t."status" = 'pending' and t."run_after" is not null and t."run_after" <= ?1 order by t."run_after" limit ?2) and t."kind" = 'sms' and t."status" = 'pending' and t."run_after" is not null and t."run_after" <= ?1 returning "id" as q_key, "status" as q_status;
+
+-- sms.nextDue
+select (julianday(t."run_after") - julianday(?1)) * 86400000 as wait_ms from "messages" as t where t."kind" = 'sms' and t."status" = 'pending' and t."run_after" is not null order by t."run_after" limit 1;
+
+-- sms.lookUp
+select t."id" as q_key, t."status" as q_status, t."lease_token" as q_token, t."attempts" as q_attempt, 3 as q_attempts_max from "messages" as t where t."id" in (select value from json_each(?1)) and t."kind" = 'sms';
+
+-- sms.cancel
+delete from "messages" as t where t."id" in (select value from json_each(?2)) and t."kind" = 'sms' and ((t."kind" = 'sms' and t."status" = 'pending' and t."attempts" < 3) or (t."kind" = 'sms' and t."status" = 'processing')) and ?1 is not null returning "id" as q_key, "status" as q_status;
+
+-- sms.retry
+update "messages" as t set "status" = 'pending', "lease_token" = t."lease_token" + 1, "attempts" = 0, "run_after" = null, "lease_until" = null, "worker_id" = null, "started_at" = null, "finished_at" = null, "updated_at" = ?1 where t."id" in (select value from json_each(?2)) and t."kind" = 'sms' and ((t."kind" = 'sms' and t."status" = 'failed') or (t."kind" = 'sms' and t."status" = 'pending' and t."run_after" is not null) or (t."kind" = 'sms' and t."status" = 'completed' and ?3)) returning "id" as q_key, "status" as q_status;
+
+-- sms.pruneDone
+delete from "messages" as t where t."id" in (select t."id" from "messages" as t where t."kind" = 'sms' and t."status" = 'completed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."kind" = 'sms' and t."status" = 'completed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status;
+
+-- sms.pruneFailed
+delete from "messages" as t where t."id" in (select t."id" from "messages" as t where t."kind" = 'sms' and t."status" = 'failed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."kind" = 'sms' and t."status" = 'failed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status;
+
+-- pages.ocr.claim
+select t."id" as q_key, t."ocr_lease_token" + 1 as q_token, t."ocr_retry_count" + 1 as q_attempt, t."max_retries" as q_attempts_max, t."document_id" as q_parent, t."page_number", t."document_id" from "pages" as t where t."ocr_status" in ('pending', 'failed') and t."ocr_run_after" is null and t."ocr_retry_count" < t."max_retries" order by (case t."ocr_status" when 'failed' then 0 else 1 end), t."ocr_retry_count", t."created_at", t."id" limit ?1;
+
+-- pages.ocr.mark
+update "pages" as t set "ocr_status" = 'processing', "ocr_lease_token" = t."ocr_lease_token" + 1, "ocr_last_heartbeat" = case when ?3 > 0 then ?1 end, "ocr_worker_id" = ?2, "ocr_started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
+
+-- pages.ocr.extend
+update "pages" as t set "ocr_last_heartbeat" = case when ?2 > 0 then ?1 end, "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.value ->> 0 and t."ocr_lease_token" = (batch.value ->> 1) and t."ocr_status" = 'processing' returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
+
+-- pages.ocr.complete
+update "pages" as t set "ocr_status" = 'completed', "ocr_last_heartbeat" = null, "ocr_completed_at" = ?1, "ocr_error" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."ocr_lease_token" = (batch.value ->> 1) and t."ocr_status" = 'processing' returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
+
+-- pages.ocr.completeWithResults
+update "pages" as t set "ocr_status" = 'completed', "ocr_last_heartbeat" = null, "ocr_completed_at" = ?1, "ocr_error" = null, "updated_at" = ?1, "page_file_path" = case when json_type((batch.value ->> 2), '$."page_file_path"') is not null then (batch.value ->> 2) ->> '$."page_file_path"' else "page_file_path" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."ocr_lease_token" = (batch.value ->> 1) and t."ocr_status" = 'processing' returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
+
+-- pages.ocr.fail
+update "pages" as t set "ocr_status" = 'failed', "ocr_retry_count" = case when ((batch.value ->> 4) or (t."ocr_retry_count" + 1) >= t."max_retries") then max((t."ocr_retry_count" + 1), t."max_retries") else (t."ocr_retry_count" + 1) end, "ocr_run_after" = case when ((batch.value ->> 4) or (t."ocr_retry_count" + 1) >= t."max_retries") or (batch.value ->> 2) <= 0 then null else strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "ocr_error" = (batch.value ->> 3), "ocr_last_heartbeat" = null, "ocr_completed_at" = case when ((batch.value ->> 4) or (t."ocr_retry_count" + 1) >= t."max_retries") then ?1 end, "ocr_worker_id" = case when not ((batch.value ->> 4) or (t."ocr_retry_count" + 1) >= t."max_retries") then null else t."ocr_worker_id" end, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."ocr_lease_token" = (batch.value ->> 1) and t."ocr_status" = 'processing' returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
+
+-- pages.ocr.release
+update "pages" as t set "ocr_status" = 'pending', "ocr_run_after" = case when (batch.value ->> 2) > 0 then strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "ocr_last_heartbeat" = null, "ocr_worker_id" = null, "ocr_started_at" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."ocr_lease_token" = (batch.value ->> 1) and t."ocr_status" = 'processing' returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
+
+-- pages.ocr.rescue
+update "pages" as t set "ocr_status" = case when ((t."ocr_retry_count" + 1) >= t."max_retries") then 'failed' when true then 'pending' else t."ocr_status" end, "ocr_retry_count" = (t."ocr_retry_count" + 1), "ocr_lease_token" = t."ocr_lease_token" + 1, "ocr_run_after" = null, "ocr_error" = 'worker ' || coalesce(t."ocr_worker_id", '?') || ' stopped renewing its lease (attempt ' || (t."ocr_retry_count" + 1) || ' of ' || t."max_retries" || ')', "ocr_last_heartbeat" = null, "ocr_completed_at" = case when ((t."ocr_retry_count" + 1) >= t."max_retries") then ?1 end, "ocr_worker_id" = case when not ((t."ocr_retry_count" + 1) >= t."max_retries") then null else t."ocr_worker_id" end, "updated_at" = ?1 where t."id" in (select t."id" from "pages" as t where t."ocr_status" = 'processing' and t."ocr_last_heartbeat" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-60000 / 1000.0) || ' seconds') order by t."ocr_last_heartbeat" limit ?2) and t."ocr_status" = 'processing' and t."ocr_last_heartbeat" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-60000 / 1000.0) || ' seconds') returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
+
+-- pages.ocr.promote
+update "pages" as t set "ocr_run_after" = null, "updated_at" = ?1 where t."id" in (select t."id" from "pages" as t where t."ocr_status" in ('pending', 'failed') and t."ocr_run_after" is not null and t."ocr_run_after" <= ?1 order by t."ocr_run_after" limit ?2) and t."ocr_status" in ('pending', 'failed') and t."ocr_run_after" is not null and t."ocr_run_after" <= ?1 returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
+
+-- pages.ocr.nextDue
+select (julianday(t."ocr_run_after") - julianday(?1)) * 86400000 as wait_ms from "pages" as t where t."ocr_status" in ('pending', 'failed') and t."ocr_run_after" is not null order by t."ocr_run_after" limit 1;
+
+-- pages.ocr.lookUp
+select t."id" as q_key, t."ocr_status" as q_status, t."ocr_lease_token" as q_token, t."ocr_retry_count" as q_attempt, t."max_retries" as q_attempts_max from "pages" as t where t."id" in (select value from json_each(?1)) and true;
+
+-- pages.ocr.cancel
+delete from "pages" as t where t."id" in (select value from json_each(?2)) and true and ((t."ocr_status" in ('pending', 'failed') and t."ocr_retry_count" < t."max_retries") or (t."ocr_status" = 'processing')) and ?1 is not null returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
+
+-- pages.ocr.retry
+update "pages" as t set "ocr_status" = 'pending', "ocr_lease_token" = t."ocr_lease_token" + 1, "ocr_retry_count" = 0, "ocr_run_after" = null, "ocr_last_heartbeat" = null, "ocr_worker_id" = null, "ocr_started_at" = null, "ocr_completed_at" = null, "updated_at" = ?1 where t."id" in (select value from json_each(?2)) and true and ((t."ocr_status" = 'failed' and not (t."ocr_retry_count" < t."max_retries")) or (t."ocr_status" in ('pending', 'failed') and t."ocr_run_after" is not null) or (t."ocr_status" = 'completed' and ?3)) returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
+
+-- pages.ocr.pruneDone
+delete from "pages" as t where t."id" in (select t."id" from "pages" as t where t."ocr_status" = 'completed' and t."ocr_completed_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."ocr_status", t."ocr_completed_at" limit ?3) and t."ocr_status" = 'completed' and t."ocr_completed_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
+
+-- pages.ocr.pruneFailed
+delete from "pages" as t where t."id" in (select t."id" from "pages" as t where t."ocr_status" = 'failed' and not (t."ocr_retry_count" < t."max_retries") and t."ocr_completed_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."ocr_status", t."ocr_completed_at" limit ?3) and t."ocr_status" = 'failed' and not (t."ocr_retry_count" < t."max_retries") and t."ocr_completed_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
+
+-- pages.ocr.parent0.lock
+select p."id" from "documents" as p where p."id" in (select value from json_each(?1)) order by p."id";
+
+-- pages.ocr.parent0.derive
+select p."id" as key, p."ocr_status" as status, case when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."ocr_status" = 'processing') then 'processing' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."ocr_status" = 'pending') then 'pending' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."ocr_status" = 'failed') then 'failed' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."ocr_status" = 'completed') then 'completed' else p."ocr_status" end as derived, null as parent from "documents" as p where p."id" in (select value from json_each(?1));
+
+-- pages.ocr.parent0.processing
+update "documents" as p set "ocr_status" = 'processing', "ocr_started_at" = coalesce(p."ocr_started_at", ?1), "ocr_completed_at" = null where p."id" in (select value from json_each(?2)) and ?1 is not null;
+
+-- pages.ocr.parent0.pending
+update "documents" as p set "ocr_status" = 'pending', "ocr_completed_at" = null where p."id" in (select value from json_each(?2)) and ?1 is not null;
+
+-- pages.ocr.parent0.failed
+update "documents" as p set "ocr_status" = 'failed', "ocr_completed_at" = ?1 where p."id" in (select value from json_each(?2)) and ?1 is not null;
+
+-- pages.ocr.parent0.completed
+update "documents" as p set "ocr_status" = 'completed', "ocr_completed_at" = ?1 where p."id" in (select value from json_each(?2)) and ?1 is not null;
+
+-- pages.ocr.parent0.page
+select p."id" as key, p."ocr_status" as status, case when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."ocr_status" = 'processing') then 'processing' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."ocr_status" = 'pending') then 'pending' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."ocr_status" = 'failed') then 'failed' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."ocr_status" = 'completed') then 'completed' else p."ocr_status" end as derived, null as parent from "documents" as p where (?1 is null or p."id" > ?1) order by p."id" limit ?2;
+
+-- pages.vector.claim
+select t."id" as q_key, t."vector_lease_token" + 1 as q_token, t."vector_retry_count" + 1 as q_attempt, t."max_retries" as q_attempts_max, t."document_id" as q_parent, t."page_number", t."document_id" from "pages" as t where t."vector_status" in ('pending', 'failed') and t."vector_run_after" is null and t."vector_retry_count" < t."max_retries" and t."ocr_status" = 'completed' order by (case t."vector_status" when 'failed' then 0 else 1 end), t."vector_retry_count", t."created_at", t."id" limit ?1;
+
+-- pages.vector.mark
+update "pages" as t set "vector_status" = 'processing', "vector_lease_token" = t."vector_lease_token" + 1, "vector_last_heartbeat" = case when ?3 > 0 then ?1 end, "vector_worker_id" = ?2, "vector_started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
+
+-- pages.vector.extend
+update "pages" as t set "vector_last_heartbeat" = case when ?2 > 0 then ?1 end, "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.value ->> 0 and t."vector_lease_token" = (batch.value ->> 1) and t."vector_status" = 'processing' returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
+
+-- pages.vector.complete
+update "pages" as t set "vector_status" = 'completed', "vector_last_heartbeat" = null, "vector_completed_at" = ?1, "vector_error" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."vector_lease_token" = (batch.value ->> 1) and t."vector_status" = 'processing' returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
+
+-- pages.vector.completeWithResults
+update "pages" as t set "vector_status" = 'completed', "vector_last_heartbeat" = null, "vector_completed_at" = ?1, "vector_error" = null, "updated_at" = ?1, "page_file_path" = case when json_type((batch.value ->> 2), '$."page_file_path"') is not null then (batch.value ->> 2) ->> '$."page_file_path"' else "page_file_path" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."vector_lease_token" = (batch.value ->> 1) and t."vector_status" = 'processing' returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
+
+-- pages.vector.fail
+update "pages" as t set "vector_status" = 'failed', "vector_retry_count" = case when ((batch.value ->> 4) or (t."vector_retry_count" + 1) >= t."max_retries") then max((t."vector_retry_count" + 1), t."max_retries") else (t."vector_retry_count" + 1) end, "vector_run_after" = case when ((batch.value ->> 4) or (t."vector_retry_count" + 1) >= t."max_retries") or (batch.value ->> 2) <= 0 then null else strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "vector_error" = (batch.value ->> 3), "vector_last_heartbeat" = null, "vector_completed_at" = case when ((batch.value ->> 4) or (t."vector_retry_count" + 1) >= t."max_retries") then ?1 end, "vector_worker_id" = case when not ((batch.value ->> 4) or (t."vector_retry_count" + 1) >= t."max_retries") then null else t."vector_worker_id" end, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."vector_lease_token" = (batch.value ->> 1) and t."vector_status" = 'processing' returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
+
+-- pages.vector.release
+update "pages" as t set "vector_status" = 'pending', "vector_run_after" = case when (batch.value ->> 2) > 0 then strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "vector_last_heartbeat" = null, "vector_worker_id" = null, "vector_started_at" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."vector_lease_token" = (batch.value ->> 1) and t."vector_status" = 'processing' returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
+
+-- pages.vector.rescue
+update "pages" as t set "vector_status" = case when ((t."vector_retry_count" + 1) >= t."max_retries") then 'failed' when true then 'pending' else t."vector_status" end, "vector_retry_count" = (t."vector_retry_count" + 1), "vector_lease_token" = t."vector_lease_token" + 1, "vector_run_after" = null, "vector_error" = 'worker ' || coalesce(t."vector_worker_id", '?') || ' stopped renewing its lease (attempt ' || (t."vector_retry_count" + 1) || ' of ' || t."max_retries" || ')', "vector_last_heartbeat" = null, "vector_completed_at" = case when ((t."vector_retry_count" + 1) >= t."max_retries") then ?1 end, "vector_worker_id" = case when not ((t."vector_retry_count" + 1) >= t."max_retries") then null else t."vector_worker_id" end, "updated_at" = ?1 where t."id" in (select t."id" from "pages" as t where t."vector_status" = 'processing' and t."vector_last_heartbeat" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-60000 / 1000.0) || ' seconds') order by t."vector_last_heartbeat" limit ?2) and t."vector_status" = 'processing' and t."vector_last_heartbeat" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-60000 / 1000.0) || ' seconds') returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
+
+-- pages.vector.promote
+update "pages" as t set "vector_run_after" = null, "updated_at" = ?1 where t."id" in (select t."id" from "pages" as t where t."vector_status" in ('pending', 'failed') and t."vector_run_after" is not null and t."vector_run_after" <= ?1 order by t."vector_run_after" limit ?2) and t."vector_status" in ('pending', 'failed') and t."vector_run_after" is not null and t."vector_run_after" <= ?1 returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
+
+-- pages.vector.nextDue
+select (julianday(t."vector_run_after") - julianday(?1)) * 86400000 as wait_ms from "pages" as t where t."vector_status" in ('pending', 'failed') and t."vector_run_after" is not null order by t."vector_run_after" limit 1;
+
+-- pages.vector.lookUp
+select t."id" as q_key, t."vector_status" as q_status, t."vector_lease_token" as q_token, t."vector_retry_count" as q_attempt, t."max_retries" as q_attempts_max from "pages" as t where t."id" in (select value from json_each(?1)) and true;
+
+-- pages.vector.cancel
+delete from "pages" as t where t."id" in (select value from json_each(?2)) and true and ((t."vector_status" in ('pending', 'failed') and t."vector_retry_count" < t."max_retries") or (t."vector_status" = 'processing')) and ?1 is not null returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
+
+-- pages.vector.retry
+update "pages" as t set "vector_status" = 'pending', "vector_lease_token" = t."vector_lease_token" + 1, "vector_retry_count" = 0, "vector_run_after" = null, "vector_last_heartbeat" = null, "vector_worker_id" = null, "vector_started_at" = null, "vector_completed_at" = null, "updated_at" = ?1 where t."id" in (select value from json_each(?2)) and true and ((t."vector_status" = 'failed' and not (t."vector_retry_count" < t."max_retries")) or (t."vector_status" in ('pending', 'failed') and t."vector_run_after" is not null) or (t."vector_status" = 'completed' and ?3)) returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
+
+-- pages.vector.pruneDone
+delete from "pages" as t where t."id" in (select t."id" from "pages" as t where t."vector_status" = 'completed' and t."vector_completed_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."vector_status", t."vector_completed_at" limit ?3) and t."vector_status" = 'completed' and t."vector_completed_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
+
+-- pages.vector.pruneFailed
+delete from "pages" as t where t."id" in (select t."id" from "pages" as t where t."vector_status" = 'failed' and not (t."vector_retry_count" < t."max_retries") and t."vector_completed_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."vector_status", t."vector_completed_at" limit ?3) and t."vector_status" = 'failed' and not (t."vector_retry_count" < t."max_retries") and t."vector_completed_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
+
+-- pages.vector.parent0.lock
+select p."id" from "documents" as p where p."id" in (select value from json_each(?1)) order by p."id";
+
+-- pages.vector.parent0.derive
+select p."id" as key, p."vector_status" as status, case when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."vector_status" = 'processing') then 'processing' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."vector_status" = 'pending') then 'pending' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."vector_status" = 'failed') then 'failed' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."vector_status" = 'completed') then 'completed' else p."vector_status" end as derived, null as parent from "documents" as p where p."id" in (select value from json_each(?1));
+
+-- pages.vector.parent0.processing
+update "documents" as p set "vector_status" = 'processing', "vector_started_at" = coalesce(p."vector_started_at", ?1), "vector_completed_at" = null where p."id" in (select value from json_each(?2)) and ?1 is not null;
+
+-- pages.vector.parent0.pending
+update "documents" as p set "vector_status" = 'pending', "vector_completed_at" = null where p."id" in (select value from json_each(?2)) and ?1 is not null;
+
+-- pages.vector.parent0.failed
+update "documents" as p set "vector_status" = 'failed', "vector_completed_at" = ?1 where p."id" in (select value from json_each(?2)) and ?1 is not null;
+
+-- pages.vector.parent0.completed
+update "documents" as p set "vector_status" = 'completed', "vector_completed_at" = ?1 where p."id" in (select value from json_each(?2)) and ?1 is not null;
+
+-- pages.vector.parent0.page
+select p."id" as key, p."vector_status" as status, case when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."vector_status" = 'processing') then 'processing' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."vector_status" = 'pending') then 'pending' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."vector_status" = 'failed') then 'failed' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."vector_status" = 'completed') then 'completed' else p."vector_status" end as derived, null as parent from "documents" as p where (?1 is null or p."id" > ?1) order by p."id" limit ?2;
+
+-- chunks.claim
+select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, 3 as q_attempts_max, t."section_id" as q_parent, t."position" from "chunks" as t where t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 order by t."created_at", t."id" limit ?1;
+
+-- chunks.mark
+update "chunks" as t set "status" = 'processing', "lease_token" = t."lease_token" + 1, "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?3 / 1000.0) || ' seconds'), "worker_id" = ?2, "started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
+
+-- chunks.extend
+update "chunks" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 / 1000.0) || ' seconds'), "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
+
+-- chunks.complete
+update "chunks" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
+
+-- chunks.completeWithResults
+update "chunks" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "note" = case when json_type((batch.value ->> 2), '$."note"') is not null then (batch.value ->> 2) ->> '$."note"' else "note" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
+
+-- chunks.fail
+update "chunks" as t set "status" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then 'failed' when true then 'pending' else t."status" end, "attempts" = (t."attempts" + 1), "run_after" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) or (batch.value ->> 2) <= 0 then null else strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "error_message" = (batch.value ->> 3), "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then ?1 end, "worker_id" = case when not ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then null else t."worker_id" end, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
+
+-- chunks.release
+update "chunks" as t set "status" = 'pending', "run_after" = case when (batch.value ->> 2) > 0 then strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "lease_until" = null, "worker_id" = null, "started_at" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
+
+-- chunks.rescue
+update "chunks" as t set "status" = case when ((t."attempts" + 1) >= 3) then 'failed' when true then 'pending' else t."status" end, "attempts" = (t."attempts" + 1), "lease_token" = t."lease_token" + 1, "run_after" = null, "error_message" = 'worker ' || coalesce(t."worker_id", '?') || ' stopped renewing its lease (attempt ' || (t."attempts" + 1) || ' of ' || 3 || ')', "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((t."attempts" + 1) >= 3) then ?1 end, "worker_id" = case when not ((t."attempts" + 1) >= 3) then null else t."worker_id" end, "updated_at" = ?1 where t."id" in (select t."id" from "chunks" as t where t."status" = 'processing' and t."lease_until" < ?1 order by t."lease_until" limit ?2) and t."status" = 'processing' and t."lease_until" < ?1 returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
+
+-- chunks.promote
+update "chunks" as t set "run_after" = null, "updated_at" = ?1 where t."id" in (select t."id" from "chunks" as t where t."status" = 'pending' and t."run_after" is not null and t."run_after" <= ?1 order by t."run_after" limit ?2) and t."status" = 'pending' and t."run_after" is not null and t."run_after" <= ?1 returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
+
+-- chunks.nextDue
+select (julianday(t."run_after") - julianday(?1)) * 86400000 as wait_ms from "chunks" as t where t."status" = 'pending' and t."run_after" is not null order by t."run_after" limit 1;
+
+-- chunks.lookUp
+select t."id" as q_key, t."status" as q_status, t."lease_token" as q_token, t."attempts" as q_attempt, 3 as q_attempts_max from "chunks" as t where t."id" in (select value from json_each(?1)) and true;
+
+-- chunks.cancel
+delete from "chunks" as t where t."id" in (select value from json_each(?2)) and true and ((t."status" = 'pending' and t."attempts" < 3) or (t."status" = 'processing')) and ?1 is not null returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
+
+-- chunks.retry
+update "chunks" as t set "status" = 'pending', "lease_token" = t."lease_token" + 1, "attempts" = 0, "run_after" = null, "lease_until" = null, "worker_id" = null, "started_at" = null, "finished_at" = null, "updated_at" = ?1 where t."id" in (select value from json_each(?2)) and true and ((t."status" = 'failed') or (t."status" = 'pending' and t."run_after" is not null) or (t."status" = 'completed' and ?3)) returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
+
+-- chunks.pruneDone
+delete from "chunks" as t where t."id" in (select t."id" from "chunks" as t where t."status" = 'completed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."status" = 'completed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
+
+-- chunks.pruneFailed
+delete from "chunks" as t where t."id" in (select t."id" from "chunks" as t where t."status" = 'failed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."status" = 'failed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
+
+-- chunks.parent0.lock
+select p."id" from "sections" as p where p."id" in (select value from json_each(?1)) order by p."id";
+
+-- chunks.parent0.derive
+select p."id" as key, p."status" as status, case when exists (select 1 from "chunks" as c where c."section_id" = p."id" and c."status" = 'processing') then 'processing' when exists (select 1 from "chunks" as c where c."section_id" = p."id" and c."status" = 'pending') then 'pending' when exists (select 1 from "chunks" as c where c."section_id" = p."id" and c."status" = 'failed') then 'failed' when exists (select 1 from "chunks" as c where c."section_id" = p."id" and c."status" = 'completed') then 'completed' else p."status" end as derived, p."book_id" as parent from "sections" as p where p."id" in (select value from json_each(?1));
+
+-- chunks.parent0.processing
+update "sections" as p set "status" = 'processing' where p."id" in (select value from json_each(?2)) and ?1 is not null;
+
+-- chunks.parent0.pending
+update "sections" as p set "status" = 'pending' where p."id" in (select value from json_each(?2)) and ?1 is not null;
+
+-- chunks.parent0.failed
+update "sections" as p set "status" = 'failed' where p."id" in (select value from json_each(?2)) and ?1 is not null;
+
+-- chunks.parent0.completed
+update "sections" as p set "status" = 'completed' where p."id" in (select value from json_each(?2)) and ?1 is not null;
+
+-- chunks.parent0.page
+select p."id" as key, p."status" as status, case when exists (select 1 from "chunks" as c where c."section_id" = p."id" and c."status" = 'processing') then 'processing' when exists (select 1 from "chunks" as c where c."section_id" = p."id" and c."status" = 'pending') then 'pending' when exists (select 1 from "chunks" as c where c."section_id" = p."id" and c."status" = 'failed') then 'failed' when exists (select 1 from "chunks" as c where c."section_id" = p."id" and c."status" = 'completed') then 'completed' else p."status" end as derived, p."book_id" as parent from "sections" as p where (?1 is null or p."id" > ?1) order by p."id" limit ?2;
+
+-- chunks.parent1.lock
+select p."id" from "books" as p where p."id" in (select value from json_each(?1)) order by p."id";
+
+-- chunks.parent1.derive
+select p."id" as key, p."status" as status, case when exists (select 1 from "sections" as c where c."book_id" = p."id" and c."status" = 'processing') then 'processing' when exists (select 1 from "sections" as c where c."book_id" = p."id" and c."status" = 'pending') then 'pending' when exists (select 1 from "sections" as c where c."book_id" = p."id" and c."status" = 'failed') then 'failed' when exists (select 1 from "sections" as c where c."book_id" = p."id" and c."status" = 'completed') then 'completed' else p."status" end as derived, null as parent from "books" as p where p."id" in (select value from json_each(?1));
+
+-- chunks.parent1.processing
+update "books" as p set "status" = 'processing', "finished_at" = null where p."id" in (select value from json_each(?2)) and ?1 is not null;
+
+-- chunks.parent1.pending
+update "books" as p set "status" = 'pending', "finished_at" = null where p."id" in (select value from json_each(?2)) and ?1 is not null;
+
+-- chunks.parent1.failed
+update "books" as p set "status" = 'failed', "finished_at" = ?1 where p."id" in (select value from json_each(?2)) and ?1 is not null;
+
+-- chunks.parent1.completed
+update "books" as p set "status" = 'completed', "finished_at" = ?1 where p."id" in (select value from json_each(?2)) and ?1 is not null;
+
+-- chunks.parent1.page
+select p."id" as key, p."status" as status, case when exists (select 1 from "sections" as c where c."book_id" = p."id" and c."status" = 'processing') then 'processing' when exists (select 1 from "sections" as c where c."book_id" = p."id" and c."status" = 'pending') then 'pending' when exists (select 1 from "sections" as c where c."book_id" = p."id" and c."status" = 'failed') then 'failed' when exists (select 1 from "sections" as c where c."book_id" = p."id" and c."status" = 'completed') then 'completed' else p."status" end as derived, null as parent from "books" as p where (?1 is null or p."id" > ?1) order by p."id" limit ?2;
+
+-- steps.claim
+select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, 3 as q_attempts_max, t."entity_type" as q_group_0, t."entity_id" as q_group_1, t."entity_type", t."entity_id", t."position" from "steps" as t where t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 and t."has_turn" = true order by t."created_at", t."id" limit ?1;
+
+-- steps.mark
+update "steps" as t set "status" = 'processing', "lease_token" = t."lease_token" + 1, "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?3 / 1000.0) || ' seconds'), "worker_id" = ?2, "started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
+
+-- steps.extend
+update "steps" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 / 1000.0) || ' seconds'), "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- steps.complete
+update "steps" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- steps.completeWithResults
+update "steps" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1, "note" = case when json_type((batch.value ->> 2), '$."note"') is not null then (batch.value ->> 2) ->> '$."note"' else "note" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- steps.fail
+update "steps" as t set "status" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then 'failed' when true then 'pending' else t."status" end, "attempts" = (t."attempts" + 1), "run_after" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) or (batch.value ->> 2) <= 0 then null else strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "error_message" = (batch.value ->> 3), "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then ?1 end, "worker_id" = case when not ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then null else t."worker_id" end, "has_turn" = (not ((batch.value ->> 4) or (t."attempts" + 1) >= 3)), "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- steps.release
+update "steps" as t set "status" = 'pending', "run_after" = case when (batch.value ->> 2) > 0 then strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "lease_until" = null, "worker_id" = null, "started_at" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- steps.rescue
+update "steps" as t set "status" = case when ((t."attempts" + 1) >= 3) then 'failed' when true then 'pending' else t."status" end, "attempts" = (t."attempts" + 1), "lease_token" = t."lease_token" + 1, "run_after" = null, "error_message" = 'worker ' || coalesce(t."worker_id", '?') || ' stopped renewing its lease (attempt ' || (t."attempts" + 1) || ' of ' || 3 || ')', "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((t."attempts" + 1) >= 3) then ?1 end, "worker_id" = case when not ((t."attempts" + 1) >= 3) then null else t."worker_id" end, "has_turn" = (not ((t."attempts" + 1) >= 3)), "updated_at" = ?1 where t."id" in (select t."id" from "steps" as t where t."status" = 'processing' and t."lease_until" < ?1 order by t."lease_until" limit ?2) and t."status" = 'processing' and t."lease_until" < ?1 returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- steps.promote
+update "steps" as t set "run_after" = null, "updated_at" = ?1 where t."id" in (select t."id" from "steps" as t where t."status" = 'pending' and t."run_after" is not null and t."run_after" <= ?1 order by t."run_after" limit ?2) and t."status" = 'pending' and t."run_after" is not null and t."run_after" <= ?1 returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- steps.nextDue
+select (julianday(t."run_after") - julianday(?1)) * 86400000 as wait_ms from "steps" as t where t."status" = 'pending' and t."run_after" is not null order by t."run_after" limit 1;
+
+-- steps.lookUp
+select t."id" as q_key, t."status" as q_status, t."lease_token" as q_token, t."attempts" as q_attempt, 3 as q_attempts_max from "steps" as t where t."id" in (select value from json_each(?1)) and true;
+
+-- steps.cancel
+delete from "steps" as t where t."id" in (select value from json_each(?2)) and true and ((t."status" = 'pending' and t."attempts" < 3) or (t."status" = 'processing')) and ?1 is not null returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- steps.retry
+update "steps" as t set "status" = 'pending', "lease_token" = t."lease_token" + 1, "attempts" = 0, "run_after" = null, "lease_until" = null, "worker_id" = null, "started_at" = null, "finished_at" = null, "updated_at" = ?1 where t."id" in (select value from json_each(?2)) and true and ((t."status" = 'failed') or (t."status" = 'pending' and t."run_after" is not null) or (t."status" = 'completed' and ?3)) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- steps.pruneDone
+delete from "steps" as t where t."id" in (select t."id" from "steps" as t where t."status" = 'completed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."status" = 'completed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- steps.pruneFailed
+delete from "steps" as t where t."id" in (select t."id" from "steps" as t where t."status" = 'failed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."status" = 'failed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- steps.pass
+update "steps" as t set "has_turn" = true where t."id" in (select (select w."id" from "steps" as w where w."entity_type" = r.value ->> '$."entity_type"' and w."entity_id" = r.value ->> '$."entity_id"' and w."status" = 'pending' and w."attempts" < 3 and w."has_turn" = false order by w."created_at", w."id" limit 1) from json_each(?1) as r where not exists (select 1 from "steps" as h where h."entity_type" = r.value ->> '$."entity_type"' and h."entity_id" = r.value ->> '$."entity_id"' and h."has_turn" = true)) and t."status" = 'pending' and t."attempts" < 3 and t."has_turn" = false returning "id" as q_key;
+
+-- steps.stranded
+with recursive heads(head) as (select * from (select w."id" as head from "steps" as w where w."status" = 'pending' and w."attempts" < 3 and w."has_turn" = false order by w."entity_type", w."entity_id" limit 1) as f union all select (select w."id" from "steps" as w where w."status" = 'pending' and w."attempts" < 3 and w."has_turn" = false and (w."entity_type", w."entity_id") > (c."entity_type", c."entity_id") order by w."entity_type", w."entity_id" limit 1) from heads join "steps" as c on c."id" = heads.head where heads.head is not null) select t."entity_type" as q_group_0, t."entity_id" as q_group_1 from heads join "steps" as t on t."id" = heads.head where not exists (select 1 from "steps" as h where h."entity_type" = t."entity_type" and h."entity_id" = t."entity_id" and h."has_turn" = true);
