@@ -159,7 +159,9 @@ async function resolveDuplicates(
   // Null is equal to nothing: such rows are always inserted, in the order given.
   const isUnique = (row: Row) => valuesOf(row).includes(null);
   const unique = inserted.filter(isUnique).values();
-  const fresh = new Map(inserted.filter((row) => !isUnique(row)).map((row) => [signature(row), row[KEY] as Key]));
+  const fresh = new Map(
+    inserted.filter((row) => !isUnique(row)).map((row) => [signature(row), row[KEY] as Key]),
+  );
   const known = new Map<string, Key>();
   if (inserted.length < rows.length) {
     const source = database.dialect.recordset(quoted(queue.table), 1);

@@ -326,8 +326,10 @@ export class Lane {
   #run(batch: readonly Held[]): void {
     const { clock } = this.#environment;
     const startedAt = clock.monotonic();
-    const deadline = this.#armDeadline(batch);
+    let isOver = false;
     const end = (outcomes: readonly MaybeOutcome[]) => {
+      if (isOver) return;
+      isOver = true;
       clearTimeout(deadline);
       this.#running--;
       this.#learn(clock.monotonic() - startedAt);
@@ -335,6 +337,7 @@ export class Lane {
       this.#pump();
     };
     const fail = (error: unknown) => end(batch.map((held) => outcomeOfError(error, held)));
+    const deadline = this.#armDeadline(batch, fail);
     try {
       const result = this.#callHandler(batch);
       if (result instanceof Promise) result.then(end, fail);
@@ -370,16 +373,14 @@ export class Lane {
     );
   }
 
-  #armDeadline(batch: readonly Held[]): NodeJS.Timeout | undefined {
+  /** A handler that does not end when it is aborted goes on without its row and without its place in the lane. */
+  #armDeadline(batch: readonly Held[], fail: (error: unknown) => void): NodeJS.Timeout | undefined {
     const { deadlineMs } = this.#declaration;
     if (deadlineMs === undefined) return undefined;
     const reason = new QuarryError("timeout", `took longer than ${deadlineMs} ms`);
     return setTimeout(() => {
       for (const held of batch) held.abort(reason);
-      setTimeout(() => {
-        for (const held of batch)
-          if (held.state === "running") this.#finish(held, { kind: "retry", reason: reason.message });
-      }, DEADLINE_GRACE_MS).unref();
+      setTimeout(() => fail(reason), DEADLINE_GRACE_MS).unref();
     }, deadlineMs);
   }
 
@@ -396,8 +397,8 @@ export class Lane {
 
   #settled(held: Held, verdict: Verdict): void {
     this.#forget(held);
-    // A retry that is due soon must not wait for the poll.
-    if (verdict === "retrying" && !this.#mayHaveMore) this.#lookAgainLater();
+    // It may be due at once, or before the next poll.
+    if (verdict === "retrying" || verdict === "released") this.#mayHaveMore = true;
     this.#pump();
   }
 

@@ -334,7 +334,7 @@ class Store implements QueueStore<object> {
   #wake(settlements: readonly Settlement[]): void {
     const kinds = new Set<Outcome["kind"]>(settlements.map(({ outcome }) => outcome.kind));
     if (kinds.has("done")) for (const name of this.queue.wakes) this.database.notify(name);
-    if (kinds.has("released")) this.database.notify(this.queue.name);
+    if (kinds.has("released") || kinds.has("retry")) this.database.notify(this.queue.name);
   }
 
   async release(claims: readonly Claim<object>[], options: { delayMs?: number } = {}): Promise<number> {

@@ -10,7 +10,9 @@ import { testQueuesApart } from "./suite/queues-apart.ts";
 /** The one suite that every database must pass, unchanged. */
 export function testQueueStore(
   name: string,
-  open: (clock: ReturnType<typeof manualClock>) => Promise<{ database: Database; drop?: () => Promise<void> }>,
+  open: (
+    clock: ReturnType<typeof manualClock>,
+  ) => Promise<{ database: Database; drop?: () => Promise<void> }>,
 ): void {
   describe(`queues on ${name}`, () => {
     let fixture: Fixture;

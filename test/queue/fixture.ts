@@ -1,4 +1,12 @@
-import { type Database, defineQueue, fixedDelays, indexesOf, manualClock, type Queue, type Row } from "../../src/index.ts";
+import {
+  type Database,
+  defineQueue,
+  fixedDelays,
+  indexesOf,
+  manualClock,
+  type Queue,
+  type Row,
+} from "../../src/index.ts";
 
 /** One database for a suite: empty tables for every test, and a clock that is moved by hand. */
 export interface Fixture {
@@ -39,7 +47,11 @@ export const mail = defineQueue<MailPayload>({
   attempts: { count: "claims", max: "max_attempts" },
   lease: { ms: 60_000 },
   only: { kind: "mail" },
-  order: [{ column: "urgency", values: ["urgent", "high", "normal"] }, { column: "priority", direction: "desc" }, "created_at"],
+  order: [
+    { column: "urgency", values: ["urgent", "high", "normal"] },
+    { column: "priority", direction: "desc" },
+    "created_at",
+  ],
   retry: fixedDelays(5_000, 10_000, 30_000),
   reads: ["recipient", "payload"],
   results: ["receipt", "bytes", "priority"],
@@ -120,7 +132,13 @@ export const chunks = defineQueue<{ position: number }>({
   retry: fixedDelays(5_000, 10_000, 30_000),
   rollUp: [
     { table: "sections", key: { column: "id", type: "integer" }, via: "section_id", status: "status" },
-    { table: "books", key: { column: "id", type: "integer" }, via: "book_id", status: "status", finishedAt: "finished_at" },
+    {
+      table: "books",
+      key: { column: "id", type: "integer" },
+      via: "book_id",
+      status: "status",
+      finishedAt: "finished_at",
+    },
   ],
   reads: ["position"],
   results: ["note"],
@@ -190,7 +208,9 @@ export function schema(dialect: "sqlite" | "postgres"): string[] {
 }
 
 export async function createFixture(
-  open: (clock: ReturnType<typeof manualClock>) => Promise<{ database: Database; drop?: () => Promise<void> }>,
+  open: (
+    clock: ReturnType<typeof manualClock>,
+  ) => Promise<{ database: Database; drop?: () => Promise<void> }>,
 ): Promise<Fixture> {
   const clock = manualClock();
   const { database, drop } = await open(clock);

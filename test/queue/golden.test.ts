@@ -14,7 +14,12 @@ import { QUEUES, schema } from "./fixture.ts";
 function statementsOf(dialect: Dialect): Statement[] {
   return QUEUES.flatMap((queue) => [
     ...Object.values(compileQueue(queue, dialect)).filter((statement) => statement !== undefined),
-    ...compileLevels(queue, dialect).flatMap((level) => [level.lock, level.derive, ...level.write.values(), level.page]),
+    ...compileLevels(queue, dialect).flatMap((level) => [
+      level.lock,
+      level.derive,
+      ...level.write.values(),
+      level.page,
+    ]),
     ...Object.values(compileTurnStatements(queue, dialect) ?? {}),
   ]);
 }

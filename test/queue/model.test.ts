@@ -2,13 +2,20 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import fc from "fast-check";
 import { openPostgres } from "../../src/database/postgres.ts";
-import { type Claim, done, failed, openDatabase, type Outcome, released, retry } from "../../src/index.ts";
+import { type Claim, done, failed, type Outcome, openDatabase, released, retry } from "../../src/index.ts";
 import { freshPostgres } from "../support/postgres.ts";
 import { createFixture, type Fixture } from "./fixture.ts";
 import { QueueModel } from "./model.ts";
 import { Probe, SHAPES, type Shape } from "./suite/shapes.ts";
 
-const OUTCOMES: readonly Outcome[] = [done(), retry("x", 0), retry("x", 5_000), failed("x"), released(), released(3_000)];
+const OUTCOMES: readonly Outcome[] = [
+  done(),
+  retry("x", 0),
+  retry("x", 5_000),
+  failed("x"),
+  released(),
+  released(3_000),
+];
 
 type Command =
   | { do: "submit"; count: number; delayMs: number }
@@ -21,13 +28,42 @@ type Command =
 
 const nat = (max: number) => fc.nat({ max });
 const command: fc.Arbitrary<Command> = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ do: fc.constant("submit" as const), count: fc.integer({ min: 1, max: 4 }), delayMs: fc.constantFrom(0, 0, 0, 4_000) }) },
-  { weight: 5, arbitrary: fc.record({ do: fc.constant("claim" as const), limit: fc.integer({ min: 1, max: 5 }) }) },
-  { weight: 5, arbitrary: fc.record({ do: fc.constant("settle" as const), picks: fc.array(nat(50), { minLength: 1, maxLength: 4 }), outcomes: fc.array(nat(OUTCOMES.length - 1), { minLength: 4, maxLength: 4 }) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom("beat" as const, "crash" as const), pick: nat(50) }) },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant("tick" as const), ms: fc.constantFrom(1, 3_000, 5_000, 30_000, 60_001) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant("submit" as const),
+      count: fc.integer({ min: 1, max: 4 }),
+      delayMs: fc.constantFrom(0, 0, 0, 4_000),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({ do: fc.constant("claim" as const), limit: fc.integer({ min: 1, max: 5 }) }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant("settle" as const),
+      picks: fc.array(nat(50), { minLength: 1, maxLength: 4 }),
+      outcomes: fc.array(nat(OUTCOMES.length - 1), { minLength: 4, maxLength: 4 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constantFrom("beat" as const, "crash" as const), pick: nat(50) }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant("tick" as const),
+      ms: fc.constantFrom(1, 3_000, 5_000, 30_000, 60_001),
+    }),
+  },
   { weight: 3, arbitrary: fc.record({ do: fc.constantFrom("rescue" as const, "promote" as const) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom("retry" as const, "cancel" as const), pick: nat(50) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constantFrom("retry" as const, "cancel" as const), pick: nat(50) }),
+  },
 );
 
 /** Runs commands against the database and the model and compares what each answers and what each holds. */
@@ -105,7 +141,10 @@ class Run {
     const settlements = [...byKey.values()];
     const verdicts = await this.probe.store.settle(settlements);
     const accepted = settlements.map(({ claim, outcome }) => this.model.settle(claim, outcome));
-    assert.deepEqual(verdicts.map((verdict) => verdict !== "lost"), accepted);
+    assert.deepEqual(
+      verdicts.map((verdict) => verdict !== "lost"),
+      accepted,
+    );
   }
 
   #claim(pick: number): Claim<object> | undefined {
@@ -118,13 +157,25 @@ class Run {
     const real = new Map(
       rows.map(({ row }) => [
         row[key.column],
-        [row[columns.status], row[columns.attempts], Number(row[columns.token]), row[columns.runAfter] !== null, row[columns.lease] !== null],
+        [
+          row[columns.status],
+          row[columns.attempts],
+          Number(row[columns.token]),
+          row[columns.runAfter] !== null,
+          row[columns.lease] !== null,
+        ],
       ]),
     );
     const expected = new Map(
       [...this.model.rows.values()].map((row) => [
         row.key,
-        [this.model.word(row), row.attempts, row.token, row.dueAt !== undefined, row.leaseEndsAt !== undefined],
+        [
+          this.model.word(row),
+          row.attempts,
+          row.token,
+          row.dueAt !== undefined,
+          row.leaseEndsAt !== undefined,
+        ],
       ]),
     );
     assert.deepEqual(real, expected);

@@ -28,12 +28,22 @@ export class QueueModel {
 
   submit(key: Key, delayMs: number): void {
     const dueAt = delayMs > 0 ? this.nowMs + delayMs : undefined;
-    this.rows.set(key, { key, order: this.#order++, status: "pending", attempts: 0, token: 0, dueAt, leaseEndsAt: undefined });
+    this.rows.set(key, {
+      key,
+      order: this.#order++,
+      status: "pending",
+      attempts: 0,
+      token: 0,
+      dueAt,
+      leaseEndsAt: undefined,
+    });
   }
 
   claim(limit: number): Claim<object>[] {
     const ready = [...this.rows.values()].filter((row) => this.#isWaiting(row) && row.dueAt === undefined);
-    ready.sort((a, b) => this.#rank(a) - this.#rank(b) || this.#retries(a) - this.#retries(b) || a.order - b.order);
+    ready.sort(
+      (a, b) => this.#rank(a) - this.#rank(b) || this.#retries(a) - this.#retries(b) || a.order - b.order,
+    );
     return ready.slice(0, limit).map((row) => {
       row.status = "running";
       row.token++;
@@ -64,7 +74,9 @@ export class QueueModel {
   }
 
   rescue(): number {
-    const stale = [...this.rows.values()].filter((row) => row.status === "running" && row.leaseEndsAt! < this.nowMs);
+    const stale = [...this.rows.values()].filter(
+      (row) => row.status === "running" && row.leaseEndsAt! < this.nowMs,
+    );
     for (const row of stale) {
       if (!this.#countsClaims) row.attempts++;
       row.status = row.attempts >= this.#attemptsMax ? "failed" : "pending";
@@ -82,7 +94,11 @@ export class QueueModel {
 
   retry(key: Key): boolean {
     const row = this.rows.get(key);
-    const isStopped = row && (row.status === "failed" || row.status === "cancelled" || (this.#isWaiting(row) && row.dueAt !== undefined));
+    const isStopped =
+      row &&
+      (row.status === "failed" ||
+        row.status === "cancelled" ||
+        (this.#isWaiting(row) && row.dueAt !== undefined));
     if (!isStopped) return false;
     Object.assign(row, { status: "pending", attempts: 0, dueAt: undefined });
     row.token++;

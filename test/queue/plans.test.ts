@@ -37,8 +37,10 @@ function fill(dialect: "sqlite" | "postgres"): string[] {
       .replaceAll(/STATUS\(((?:[^()]|\([^()]*\))*)\)/g, isPostgres ? "($1)::task_status" : "$1");
     return isPostgres
       ? sql.replace(/from numbers$/, "from generate_series(1, 100000) as i")
-      : `with recursive numbers(i) as (select 1 union all select i + 1 from numbers where i < 100000) ${sql.trim()}`
-          .replace(/^(with recursive .*? from numbers where i < 100000\)) (insert into .*?\)) (?=\s*select)/s, "$2 $1 ");
+      : `with recursive numbers(i) as (select 1 union all select i + 1 from numbers where i < 100000) ${sql.trim()}`.replace(
+          /^(with recursive .*? from numbers where i < 100000\)) (insert into .*?\)) (?=\s*select)/s,
+          "$2 $1 ",
+        );
   });
 }
 
@@ -68,17 +70,34 @@ describe("what a claim looks at, with 100,000 rows of which 10,000 can be claime
         for (const node of nodesOf(plan)) {
           const what = `${queue.name} with ${statistics} statistics: ${JSON.stringify({ ...node, Plans: undefined })}`;
           assert.ok(!/Sort|Seq Scan|Bitmap/.test(node["Node Type"]), what);
-          const looked = ((node["Actual Rows"] ?? 0) + (node["Rows Removed by Filter"] ?? 0)) * (node["Actual Loops"] ?? 1);
+          const looked =
+            ((node["Actual Rows"] ?? 0) + (node["Rows Removed by Filter"] ?? 0)) *
+            (node["Actual Loops"] ?? 1);
           assert.ok(looked <= BATCH, what);
         }
         const indexes = nodesOf(plan).map((node) => node["Index Name"]);
-        assert.ok(indexes.some((name) => name?.endsWith("_ready")), `${queue.name} does not use its ready index`);
+        assert.ok(
+          indexes.some((name) => name?.endsWith("_ready")),
+          `${queue.name} does not use its ready index`,
+        );
       }
     }
     for (const queue of QUEUES) {
-      const { complete, fail, extend, release, rescue, promote, retry } = compileQueue(queue, database.dialect);
+      const { complete, fail, extend, release, rescue, promote, retry } = compileQueue(
+        queue,
+        database.dialect,
+      );
       const turns = compileTurnStatements(queue, database.dialect);
-      for (const { name, sql } of [complete, fail, extend, release, rescue, promote, retry, ...Object.values(turns ?? {})]) {
+      for (const { name, sql } of [
+        complete,
+        fail,
+        extend,
+        release,
+        rescue,
+        promote,
+        retry,
+        ...Object.values(turns ?? {}),
+      ]) {
         for (const node of nodesOf(await genericPlan(database, sql))) {
           assert.ok(!/Sort|Seq Scan|Bitmap/.test(node["Node Type"]), `${name}: ${JSON.stringify(node)}`);
           // Rows that a worker names are found by their key, never by walking all that run.
@@ -100,9 +119,17 @@ describe("what a claim looks at, with 100,000 rows of which 10,000 can be claime
         const { pick, mark } = compileQueue(queue, database.dialect);
         const plan = await sqlitePlan(database, pick.sql);
         assert.equal(plan.length, 1, `${queue.name}: ${plan.join("; ")}`);
-        assert.match(plan[0]!, /^SCAN t USING INDEX \w+_ready$/, `${queue.name} with ${statistics} statistics`);
+        assert.match(
+          plan[0]!,
+          /^SCAN t USING INDEX \w+_ready$/,
+          `${queue.name} with ${statistics} statistics`,
+        );
         const marking = await sqlitePlan(database, mark!.sql);
-        assert.match(marking[0]!, /^SEARCH t USING (INTEGER PRIMARY KEY|.*INDEX sqlite_autoindex)/, queue.name);
+        assert.match(
+          marking[0]!,
+          /^SEARCH t USING (INTEGER PRIMARY KEY|.*INDEX sqlite_autoindex)/,
+          queue.name,
+        );
       }
     }
     await database.close();
@@ -113,9 +140,21 @@ describe("what a claim looks at, with 100,000 rows of which 10,000 can be claime
     for (const sql of schema("sqlite")) await database.query(sql);
     for (const sql of fill("sqlite")) await database.query(sql);
     for (const queue of QUEUES) {
-      const { complete, fail, extend, release, rescue, promote, retry } = compileQueue(queue, database.dialect);
+      const { complete, fail, extend, release, rescue, promote, retry } = compileQueue(
+        queue,
+        database.dialect,
+      );
       const turns = compileTurnStatements(queue, database.dialect);
-      for (const { name, sql } of [complete, fail, extend, release, rescue, promote, retry, ...Object.values(turns ?? {})]) {
+      for (const { name, sql } of [
+        complete,
+        fail,
+        extend,
+        release,
+        rescue,
+        promote,
+        retry,
+        ...Object.values(turns ?? {}),
+      ]) {
         for (const line of await sqlitePlan(database, sql)) {
           assert.doesNotMatch(line, /^SCAN (t|w|h|c)$/, `${name}: ${line}`);
           assert.doesNotMatch(line, /TEMP B-TREE/, `${name}: ${line}`);
@@ -150,7 +189,9 @@ async function genericPlan(database: Database, sql: string): Promise<PlanNode> {
     await session.query(`prepare planned as ${sql}`);
     const count = new Set(sql.match(/\$\d/g)).size;
     const nulls = Array.from({ length: count }, () => "null").join(", ");
-    const [row] = await session.query(`explain (costs off, format json) execute planned${count > 0 ? `(${nulls})` : ""}`);
+    const [row] = await session.query(
+      `explain (costs off, format json) execute planned${count > 0 ? `(${nulls})` : ""}`,
+    );
     await session.query("deallocate planned");
     return (row!["QUERY PLAN"] as [{ Plan: PlanNode }])[0].Plan;
   });

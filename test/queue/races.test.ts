@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Claim, type Database, done, failed, openDatabase, openQueue, retry } from "../../src/index.ts";
 import { type Points, withPoints } from "../support/points.ts";
 import { freshPostgres } from "../support/postgres.ts";
@@ -72,7 +72,9 @@ for (const [name, open] of Object.entries(OPENERS)) {
       (await rowOf(pair.one, "books", book)).status,
     ];
     const expire = (table: string, claim: Claim<object>) =>
-      pair.one.query(`update ${table} set lease_until = '2020-01-01T00:00:00.000Z' where id = '${claim.key}'`);
+      pair.one.query(
+        `update ${table} set lease_until = '2020-01-01T00:00:00.000Z' where id = '${claim.key}'`,
+      );
     const claimAll = async (database: Database, limit: number) =>
       openQueue(database, chunks).claim({ worker: "w", limit });
 
@@ -189,11 +191,15 @@ for (const [name, open] of Object.entries(OPENERS)) {
         const parents = await family(2);
         const [a, b] = await claimAll(pair.one, 2);
         // Both have written their child and neither has looked at the parent yet. SQLite lets only one in.
-        const held = pair.points[0].hold(name === "PostgreSQL" ? "before chunks.parent0.lock" : "before chunks.parent0.derive");
+        const held = pair.points[0].hold(
+          name === "PostgreSQL" ? "before chunks.parent0.lock" : "before chunks.parent0.derive",
+        );
         const first = openQueue(pair.one, chunks).settle([{ claim: a!, outcome: done() }]);
         await held.reached;
         const other = name === "PostgreSQL" ? pair.points[1].hold("before chunks.parent0.lock") : undefined;
-        const second = openQueue(pair.two, chunks).settle([{ claim: b!, outcome: round % 2 ? done() : failed("x") }]);
+        const second = openQueue(pair.two, chunks).settle([
+          { claim: b!, outcome: round % 2 ? done() : failed("x") },
+        ]);
         await other?.reached;
         held.release();
         other?.release();
@@ -276,7 +282,11 @@ for (const [name, open] of Object.entries(OPENERS)) {
         await Promise.all(databases.map((database) => database.close()));
       }
       for (const [entity, positions] of order) {
-        assert.deepEqual(positions, [...positions].sort((x, y) => x - y), entity);
+        assert.deepEqual(
+          positions,
+          [...positions].sort((x, y) => x - y),
+          entity,
+        );
       }
       assert.equal([...order.values()].flat().length, rows.length);
     });

@@ -11,6 +11,9 @@ export interface Hold {
  * session there while it lets another run, and so force a race instead of hoping for it.
  */
 export class Points {
+  /** How often each statement ran. */
+  readonly counts = new Map<string, number>();
+  readonly #failures: { point: string; error: Error }[] = [];
   readonly #holds: { point: string; arrive: () => void; gate: Promise<void> }[] = [];
 
   /** Holds the next statement that comes to `before name` or `after name`. */
@@ -21,7 +24,14 @@ export class Points {
     return { reached: arrival.promise, release: gate.resolve };
   }
 
+  /** Makes the next statement that comes to the point throw, as if the answer had been lost or never asked for. */
+  fail(point: `before ${string}` | `after ${string}`, error: Error): void {
+    this.#failures.push({ point, error });
+  }
+
   async pass(point: string): Promise<void> {
+    const failure = this.#failures.findIndex((planned) => planned.point === point);
+    if (failure >= 0) throw this.#failures.splice(failure, 1)[0]!.error;
     const index = this.#holds.findIndex((hold) => hold.point === point);
     if (index < 0) return;
     const [hold] = this.#holds.splice(index, 1);
@@ -36,6 +46,7 @@ export function withPoints(database: Database): { database: Database; points: Po
   const watched = <S extends Session>(session: S) => ({
     query: async (statement: Statement | string, params?: readonly unknown[]) => {
       const name = typeof statement === "string" ? statement : statement.name;
+      points.counts.set(name, (points.counts.get(name) ?? 0) + 1);
       await points.pass(`before ${name}`);
       const rows = await session.query(statement, params);
       await points.pass(`after ${name}`);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
 import { isQuarryError, openQueue, type QueueStore } from "../../../src/index.ts";
-import { chunks, type Fixture, mail, type MailPayload, rowOf, sms, steps } from "../fixture.ts";
+import { chunks, type Fixture, type MailPayload, mail, rowOf, sms, steps } from "../fixture.ts";
 
 export function testEnqueue(fixture: () => Fixture): void {
   describe("enqueueing", () => {
@@ -40,9 +40,16 @@ export function testEnqueue(fixture: () => Fixture): void {
     });
 
     it("keys made by the database come back in order", async () => {
-      const rows = Array.from({ length: 50 }, (_unused, position) => ({ entity_type: "w", entity_id: `e${position}`, position }));
+      const rows = Array.from({ length: 50 }, (_unused, position) => ({
+        entity_type: "w",
+        entity_id: `e${position}`,
+        position,
+      }));
       const keys = (await openQueue(fixture().database, steps).enqueue(rows)).map(({ key }) => Number(key));
-      assert.deepEqual(keys, [...keys].sort((a, b) => a - b));
+      assert.deepEqual(
+        keys,
+        [...keys].sort((a, b) => a - b),
+      );
       assert.equal((await rowOf(fixture().database, "steps", keys[7]!)).position, 7);
     });
 
@@ -61,7 +68,10 @@ export function testEnqueue(fixture: () => Fixture): void {
       const enqueued = await store.enqueue(rows);
       assert.equal(new Set(enqueued.map(({ key }) => key)).size, 10_000);
       const claims = await store.claim({ worker: "w", limit: 3 });
-      assert.deepEqual(claims.map((claim) => claim.row.recipient), ["r0", "r1", "r2"]);
+      assert.deepEqual(
+        claims.map((claim) => claim.row.recipient),
+        ["r0", "r1", "r2"],
+      );
     });
 
     it("a call is all or nothing", async () => {
@@ -85,7 +95,9 @@ export function testEnqueue(fixture: () => Fixture): void {
           store.enqueue([{ recipient: "fine" }, { recipient }]),
           (error) => isQuarryError(error, "invalid_input") && /NUL character or half/.test(error.message),
         );
-        await assert.rejects(store.enqueue([{ payload: { deep: [recipient] } }]), (e) => isQuarryError(e, "invalid_input"));
+        await assert.rejects(store.enqueue([{ payload: { deep: [recipient] } }]), (e) =>
+          isQuarryError(e, "invalid_input"),
+        );
       }
       await store.enqueue([{ recipient: "a full pair \ud83d\ude00 and a written \\u0000" }]);
       assert.deepEqual([...(await store.countByStatus())], [["pending", 1]]);
@@ -99,15 +111,25 @@ export function testEnqueue(fixture: () => Fixture): void {
     });
 
     it("columns of the engine and names that are none are refused", async () => {
-      for (const row of [{ status: "completed" }, { lease_token: 5 }, { attempts: 2 }, { "x; drop table": 1 }, { Upper: 1 }]) {
+      for (const row of [
+        { status: "completed" },
+        { lease_token: 5 },
+        { attempts: 2 },
+        { "x; drop table": 1 },
+        { Upper: 1 },
+      ]) {
         await assert.rejects(store.enqueue([row]), (error) => isQuarryError(error, "invalid_input"));
       }
-      await assert.rejects(store.enqueue([{ no_such_column: 1 }]), (error) => isQuarryError(error, "schema_mismatch"));
+      await assert.rejects(store.enqueue([{ no_such_column: 1 }]), (error) =>
+        isQuarryError(error, "schema_mismatch"),
+      );
     });
 
     it("a grouped row needs its group", async () => {
       const grouped = openQueue(fixture().database, steps);
-      await assert.rejects(grouped.enqueue([{ entity_type: "w" }]), (error) => isQuarryError(error, "invalid_input"));
+      await assert.rejects(grouped.enqueue([{ entity_type: "w" }]), (error) =>
+        isQuarryError(error, "invalid_input"),
+      );
     });
 
     it("the same key again is not inserted; the caller is told which row it is", async () => {
@@ -125,7 +147,10 @@ export function testEnqueue(fixture: () => Fixture): void {
     });
 
     it("16 producers with the same keys insert each once", async () => {
-      const rows = Array.from({ length: 20 }, (_unused, n) => ({ recipient: `r${n}`, idempotency_key: `key-${n}` }));
+      const rows = Array.from({ length: 20 }, (_unused, n) => ({
+        recipient: `r${n}`,
+        idempotency_key: `key-${n}`,
+      }));
       const calls = await Promise.all(Array.from({ length: 16 }, () => store.enqueue(rows)));
       assert.equal(calls.flat().filter(({ isNew }) => isNew).length, 20);
       for (const [n, { key }] of calls[0]!.entries()) assert.ok(calls.every((call) => call[n]!.key === key));
@@ -152,7 +177,10 @@ export function testEnqueue(fixture: () => Fixture): void {
         { recipient: "1", urgency: "urgent" },
       ]);
       const claims = await store.claim({ worker: "w", limit: 5 });
-      assert.deepEqual(claims.map((claim) => claim.row.recipient), ["1", "2", "3", "4", "5"]);
+      assert.deepEqual(
+        claims.map((claim) => claim.row.recipient),
+        ["1", "2", "3", "4", "5"],
+      );
     });
 
     it("a wake-up reaches a listener for every way rows become claimable", async () => {

@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
-import { createJanitor, done, failed, isQuarryError, openQueue, type QueueStore, retry } from "../../../src/index.ts";
+import {
+  createJanitor,
+  done,
+  failed,
+  isQuarryError,
+  openQueue,
+  type QueueStore,
+  retry,
+} from "../../../src/index.ts";
 import { type Fixture, steps } from "../fixture.ts";
 
 type Step = { entity_type: string; entity_id: string; position: number };
@@ -14,11 +22,14 @@ export function testGroups(fixture: () => Fixture): void {
     });
 
     const enqueue = async (...entities: string[]) =>
-      (await store.enqueue(entities.map((entity_id, position) => ({ entity_type: "worker", entity_id, position })))).map(
-        ({ key }) => key,
-      );
+      (
+        await store.enqueue(
+          entities.map((entity_id, position) => ({ entity_type: "worker", entity_id, position })),
+        )
+      ).map(({ key }) => key);
     const claim = (limit = 10) => store.claim({ worker: "w", limit });
-    const claimed = async (limit = 10) => (await claim(limit)).map(({ row }) => `${row.entity_id}${row.position}`);
+    const claimed = async (limit = 10) =>
+      (await claim(limit)).map(({ row }) => `${row.entity_id}${row.position}`);
 
     it("a claim takes one row of each group, the oldest", async () => {
       await enqueue("a", "a", "b", "a", "b", "c");
@@ -107,16 +118,17 @@ export function testGroups(fixture: () => Fixture): void {
 
     it("the database itself refuses a second turn in one group", async () => {
       await enqueue("a", "a");
-      await assert.rejects(
-        fixture().database.query("update steps set has_turn = true"),
-        (error) => isQuarryError(error, "constraint_violated"),
+      await assert.rejects(fixture().database.query("update steps set has_turn = true"), (error) =>
+        isQuarryError(error, "constraint_violated"),
       );
     });
 
     it("rows written by hand get their turn from the janitor", async () => {
       const { database } = fixture();
       for (const entity of ["x", "x", "y"]) {
-        await database.query(`insert into steps (entity_type, entity_id, created_at) values ('worker', '${entity}', '2026-01-01T00:00:00Z')`);
+        await database.query(
+          `insert into steps (entity_type, entity_id, created_at) values ('worker', '${entity}', '2026-01-01T00:00:00Z')`,
+        );
       }
       assert.deepEqual(await claim(), []);
       const sweep = await createJanitor({ database, queues: [steps] }).sweep();
@@ -130,12 +142,17 @@ export function testGroups(fixture: () => Fixture): void {
       const seen = new Map<string, number[]>();
       for (let claims = await claim(7); claims.length > 0; claims = await claim(7)) {
         assert.equal(new Set(claims.map(({ row }) => row.entity_id)).size, claims.length);
-        for (const { row } of claims) seen.set(row.entity_id, [...(seen.get(row.entity_id) ?? []), row.position]);
+        for (const { row } of claims)
+          seen.set(row.entity_id, [...(seen.get(row.entity_id) ?? []), row.position]);
         await store.settle(claims.map((c) => ({ claim: c, outcome: done() })));
       }
       const positions = [...seen.values()];
       assert.equal(positions.flat().length, 200);
-      for (const list of positions) assert.deepEqual(list, [...list].sort((a, b) => a - b));
+      for (const list of positions)
+        assert.deepEqual(
+          list,
+          [...list].sort((a, b) => a - b),
+        );
     });
   });
 }

@@ -58,14 +58,20 @@ export function testLifecycle(fixture: () => Fixture): void {
 
       it("rows enqueued together are claimed in that order", async () => {
         const keys = await p.enqueue(20);
-        assert.deepEqual((await p.claim(20)).map((claim) => claim.key), keys);
+        assert.deepEqual(
+          (await p.claim(20)).map((claim) => claim.key),
+          keys,
+        );
       });
 
       it("older rows come first", async () => {
         const first = await p.enqueue(2);
         p.tick(5);
         const second = await p.enqueue(2);
-        assert.deepEqual((await p.claim(4)).map((claim) => claim.key), [...first, ...second]);
+        assert.deepEqual(
+          (await p.claim(4)).map((claim) => claim.key),
+          [...first, ...second],
+        );
       });
 
       it("refuses a claim of no rows or of too many", async () => {
@@ -130,7 +136,9 @@ export function testLifecycle(fixture: () => Fixture): void {
         const [key] = await p.enqueue();
         const verdicts = [];
         for (const reason of ["one", "two", "three"]) {
-          verdicts.push(...(await p.store.settle([{ claim: await p.claimOne(), outcome: retry(reason, 0) }])));
+          verdicts.push(
+            ...(await p.store.settle([{ claim: await p.claimOne(), outcome: retry(reason, 0) }])),
+          );
         }
         assert.deepEqual(verdicts, ["retrying", "retrying", "failed"]);
         const view = await p.view(key!);
@@ -143,7 +151,9 @@ export function testLifecycle(fixture: () => Fixture): void {
 
       it("failed is the end at once, whatever attempts are left", async () => {
         const [key] = await p.enqueue();
-        assert.deepEqual(await p.store.settle([{ claim: await p.claimOne(), outcome: failed("never") }]), ["failed"]);
+        assert.deepEqual(await p.store.settle([{ claim: await p.claimOne(), outcome: failed("never") }]), [
+          "failed",
+        ]);
         const view = await p.view(key!);
         assert.deepEqual([view.status, view.error, view.lease], [words.failed, "never", null]);
         assert.deepEqual(await p.claim(1), []);
@@ -154,7 +164,10 @@ export function testLifecycle(fixture: () => Fixture): void {
         const claim = await p.claimOne();
         assert.equal(await p.store.release([claim]), 1);
         const view = await p.view(key!);
-        assert.deepEqual([view.status, view.attempts, view.lease, view.worker], [words.pending, 0, null, null]);
+        assert.deepEqual(
+          [view.status, view.attempts, view.lease, view.worker],
+          [words.pending, 0, null, null],
+        );
         const again = await p.claimOne();
         assert.deepEqual([again.attempt, again.token], [1, 2]);
       });
@@ -185,7 +198,10 @@ export function testLifecycle(fixture: () => Fixture): void {
         p.tick(60_001);
         assert.deepEqual(await p.store.rescueStale(), [{ key, isFailed: false }]);
         const view = await p.view(key!);
-        assert.deepEqual([view.status, view.attempts, view.lease, view.worker], [words.pending, 1, null, null]);
+        assert.deepEqual(
+          [view.status, view.attempts, view.lease, view.worker],
+          [words.pending, 1, null, null],
+        );
         assert.match(view.error!, /gone-worker stopped renewing its lease \(attempt 1 of 3\)/);
         assert.equal((await p.claimOne()).attempt, 2);
       });
@@ -268,10 +284,10 @@ export function testLifecycle(fixture: () => Fixture): void {
         const [key] = await p.enqueue();
         const claim = await p.claimOne();
         const column = shape.queue.results[0]!;
-        const value = shape.queue.kinds[column] === "json" ? { id: 7, ok: true } : "text with 'quotes' and ümlauts";
-        await assert.rejects(
-          p.store.settle([{ claim, outcome: done({ nonsense: 1 }) }]),
-          (error) => isQuarryError(error, "invalid_input"),
+        const value =
+          shape.queue.kinds[column] === "json" ? { id: 7, ok: true } : "text with 'quotes' and ümlauts";
+        await assert.rejects(p.store.settle([{ claim, outcome: done({ nonsense: 1 }) }]), (error) =>
+          isQuarryError(error, "invalid_input"),
         );
         assert.deepEqual(await p.store.settle([{ claim, outcome: done({ [column]: value }) }]), ["done"]);
         assert.deepEqual((await p.view(key!)).row[column], value);
@@ -307,7 +323,9 @@ export function testLifecycle(fixture: () => Fixture): void {
           await transaction.query("insert into books (status) values ('failed')");
         };
         assert.deepEqual(await p.store.settle([{ claim, outcome: { kind: "done", also } }]), ["done"]);
-        const books = await fixture().database.query("select count(*) as n from books where status = 'failed'");
+        const books = await fixture().database.query(
+          "select count(*) as n from books where status = 'failed'",
+        );
         assert.equal(Number(books[0]!.n), 1);
         assert.equal((await p.view(key!)).status, words.done);
       });
@@ -319,8 +337,13 @@ export function testLifecycle(fixture: () => Fixture): void {
           await transaction.query("insert into books (status) values ('failed')");
           throw new Error("the effect failed");
         };
-        await assert.rejects(p.store.settle([{ claim, outcome: { kind: "done", also } }]), /the effect failed/);
-        const books = await fixture().database.query("select count(*) as n from books where status = 'failed'");
+        await assert.rejects(
+          p.store.settle([{ claim, outcome: { kind: "done", also } }]),
+          /the effect failed/,
+        );
+        const books = await fixture().database.query(
+          "select count(*) as n from books where status = 'failed'",
+        );
         assert.equal(Number(books[0]!.n), 0);
         assert.equal((await p.view(key!)).status, words.running);
       });
@@ -334,7 +357,9 @@ export function testLifecycle(fixture: () => Fixture): void {
         const also = async () => {
           calls++;
         };
-        assert.deepEqual(await p.store.settle([{ claim: zombie, outcome: { kind: "done", also } }]), ["lost"]);
+        assert.deepEqual(await p.store.settle([{ claim: zombie, outcome: { kind: "done", also } }]), [
+          "lost",
+        ]);
         assert.equal(calls, 0);
       });
 
@@ -351,7 +376,9 @@ export function testLifecycle(fixture: () => Fixture): void {
         }
         assert.equal((await p.store.extend([running!])).size, 0);
         assert.deepEqual(await p.store.settle([{ claim: running!, outcome: done() }]), ["lost"]);
-        assert.deepEqual(await p.store.settle([{ claim: running!, outcome: done() }], { isRepeat: true }), ["lost"]);
+        assert.deepEqual(await p.store.settle([{ claim: running!, outcome: done() }], { isRepeat: true }), [
+          "lost",
+        ]);
         assert.deepEqual(await p.claim(5), []);
         assert.equal((await p.view(finished!.key)).status, words.done);
       });
@@ -445,12 +472,20 @@ export function testLifecycle(fixture: () => Fixture): void {
         const keys = await p.enqueue(4);
         const [claim] = await p.claim(1);
         const running = await p.store.list({ status: words.running });
-        assert.deepEqual(running.rows.map((row) => row.key), [claim!.key]);
+        assert.deepEqual(
+          running.rows.map((row) => row.key),
+          [claim!.key],
+        );
         const both = await p.store.list({ status: [words.running, words.pending] });
         assert.equal(both.rows.length, 4);
         const one = await p.store.list({ where: { [shape.queue.key.column]: keys[2]! } });
-        assert.deepEqual(one.rows.map((row) => row.key), [keys[2]]);
-        await assert.rejects(p.store.list({ where: { "id; drop table": 1 } }), (e) => isQuarryError(e, "invalid_input"));
+        assert.deepEqual(
+          one.rows.map((row) => row.key),
+          [keys[2]],
+        );
+        await assert.rejects(p.store.list({ where: { "id; drop table": 1 } }), (e) =>
+          isQuarryError(e, "invalid_input"),
+        );
         await assert.rejects(p.store.list({ after: "nonsense" }), (e) => isQuarryError(e, "invalid_input"));
         await assert.rejects(p.store.list({ limit: 0 }), (e) => isQuarryError(e, "invalid_input"));
       });
@@ -491,7 +526,10 @@ export function testLifecycle(fixture: () => Fixture): void {
         await note();
         await p.store.settle([{ claim: await p.claimOne(), outcome: done() }]);
         await note();
-        assert.deepEqual(tokens, [...tokens].sort((x, y) => x - y));
+        assert.deepEqual(
+          tokens,
+          [...tokens].sort((x, y) => x - y),
+        );
         assert.equal(new Set(tokens).size, tokens.length);
       });
     });

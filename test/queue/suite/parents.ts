@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
-import { createJanitor, done, failed, type Key, openQueue, type QueueStore, released, retry } from "../../../src/index.ts";
+import {
+  createJanitor,
+  done,
+  failed,
+  type Key,
+  openQueue,
+  type QueueStore,
+  released,
+  retry,
+} from "../../../src/index.ts";
 import { chunks, type Fixture, pageOcr, pageVector, rowOf } from "../fixture.ts";
 
 export function testParents(fixture: () => Fixture): void {
@@ -16,7 +25,9 @@ export function testParents(fixture: () => Fixture): void {
     });
 
     const enqueue = async (...sections: number[]): Promise<Key[]> =>
-      (await store.enqueue(sections.map((section_id, position) => ({ section_id, position })))).map(({ key }) => key);
+      (await store.enqueue(sections.map((section_id, position) => ({ section_id, position })))).map(
+        ({ key }) => key,
+      );
     const claim = (limit: number) => store.claim({ worker: "w", limit });
     const section = async (id: number) => (await rowOf(fixture().database, "sections", id)).status;
     const book = async (id: number) => (await rowOf(fixture().database, "books", id)).status;
@@ -140,7 +151,10 @@ export function testParents(fixture: () => Fixture): void {
       await vector.claim({ worker: "w", limit: 1 });
       await ocr.settle([{ claim: claims[1]!, outcome: done() }]);
       const row = await document();
-      assert.deepEqual([row.ocr_status, row.vector_status, row.ocr_started_at], ["completed", "processing", startedAt]);
+      assert.deepEqual(
+        [row.ocr_status, row.vector_status, row.ocr_started_at],
+        ["completed", "processing", startedAt],
+      );
       assert.notEqual(row.ocr_completed_at, null);
     });
 
@@ -153,7 +167,10 @@ export function testParents(fixture: () => Fixture): void {
       await database.query("update books set status = 'processing' where id = 2");
       const sweep = await createJanitor({ database, queues: [chunks] }).sweep();
       assert.equal(sweep.mended, 2);
-      assert.deepEqual([await section(2), await book(1), await book(2)], ["completed", "completed", "completed"]);
+      assert.deepEqual(
+        [await section(2), await book(1), await book(2)],
+        ["completed", "completed", "completed"],
+      );
     });
 
     it("repair walks over more parents than fit one step", async () => {
@@ -166,7 +183,10 @@ export function testParents(fixture: () => Fixture): void {
       let mended = 0;
       for (let step = 0; step < 10; step++) mended += await store.repair({ limit: 7 });
       assert.equal(mended, 30);
-      assert.equal((await database.query("select 1 from sections where id >= 100 and status <> 'pending'")).length, 0);
+      assert.equal(
+        (await database.query("select 1 from sections where id >= 100 and status <> 'pending'")).length,
+        0,
+      );
     });
   });
 }

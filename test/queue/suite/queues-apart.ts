@@ -72,7 +72,13 @@ export function testQueuesApart(fixture: () => Fixture): void {
       assert.equal((await vector.rescueStale()).length, 1);
       const row = await rowOf(database, "pages", page!.key);
       assert.deepEqual(
-        [row.ocr_status, row.ocr_retry_count, Number(row.ocr_lease_token), row.vector_status, row.vector_retry_count],
+        [
+          row.ocr_status,
+          row.ocr_retry_count,
+          Number(row.ocr_lease_token),
+          row.vector_status,
+          row.vector_retry_count,
+        ],
         ["completed", 1, 2, "pending", 1],
       );
     });
@@ -89,7 +95,10 @@ export function testQueuesApart(fixture: () => Fixture): void {
       await fail(2);
       await fail(1);
       const claims = await ocr.claim({ worker: "w", limit: 4 });
-      assert.deepEqual(claims.map((claim) => claim.row.page_number), [2, 1, 3, 4]);
+      assert.deepEqual(
+        claims.map((claim) => claim.row.page_number),
+        [2, 1, 3, 4],
+      );
     });
   });
 }

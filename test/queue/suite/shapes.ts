@@ -11,26 +11,38 @@ export interface Shape {
 let entities = 0;
 
 export const SHAPES: readonly Shape[] = [
-  { queue: mail, rows: async (_fixture, count) => numbered(count, (n) => ({ recipient: `r${n}`, payload: { n } })) },
-  { queue: sms, rows: async (_fixture, count) => numbered(count, (n) => ({ recipient: `r${n}`, payload: { n } })) },
+  {
+    queue: mail,
+    rows: async (_fixture, count) => numbered(count, (n) => ({ recipient: `r${n}`, payload: { n } })),
+  },
+  {
+    queue: sms,
+    rows: async (_fixture, count) => numbered(count, (n) => ({ recipient: `r${n}`, payload: { n } })),
+  },
   {
     queue: pageOcr,
     rows: async (fixture, count) => {
-      const [row] = await fixture.database.query("insert into documents (ocr_status) values ('pending') returning id");
+      const [row] = await fixture.database.query(
+        "insert into documents (ocr_status) values ('pending') returning id",
+      );
       return numbered(count, (n) => ({ document_id: row!.id, page_number: n }));
     },
   },
   {
     queue: pageVector,
     rows: async (fixture, count) => {
-      const [row] = await fixture.database.query("insert into documents (ocr_status) values ('completed') returning id");
+      const [row] = await fixture.database.query(
+        "insert into documents (ocr_status) values ('completed') returning id",
+      );
       return numbered(count, (n) => ({ document_id: row!.id, page_number: n, ocr_status: "completed" }));
     },
   },
   {
     queue: chunks,
     rows: async (fixture, count) => {
-      const [book] = await fixture.database.query("insert into books (status) values ('pending') returning id");
+      const [book] = await fixture.database.query(
+        "insert into books (status) values ('pending') returning id",
+      );
       const [section] = await fixture.database.query(
         `insert into sections (book_id, status) values (${book!.id}, 'pending') returning id`,
       );
