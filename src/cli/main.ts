@@ -1,0 +1,34 @@
+import { readFileSync } from "node:fs";
+import { Command, CommanderError } from "commander";
+import { systemClock } from "../clock.ts";
+import { messageOf, QuarryError } from "../errors.ts";
+import { hideSecrets } from "../log.ts";
+import { addDemo } from "./demo.ts";
+
+/** Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a part cannot be reached. */
+export async function main(argv: readonly string[]): Promise<number> {
+  const program = new Command("quarry")
+    .description("Turns documents into something you can search and ask.")
+    .version(version(), "-v, --version")
+    .showHelpAfterError("Add --help to see how it is used.")
+    .exitOverride();
+  addDemo(program, systemClock);
+  try {
+    await program.parseAsync([...argv]);
+    return Number(process.exitCode ?? 0);
+  } catch (error) {
+    return exitCodeOf(error);
+  }
+}
+
+function exitCodeOf(error: unknown): number {
+  // Help and version are no failure; everything else commander throws is wrong usage, and it has said why.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  process.stderr.write(`quarry: ${hideSecrets(messageOf(error))}\n`);
+  return error instanceof QuarryError ? error.exitCode : 1;
+}
+
+function version(): string {
+  const file = new URL("../../package.json", import.meta.url);
+  return String(JSON.parse(readFileSync(file, "utf8")).version);
+}

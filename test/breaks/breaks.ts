@@ -1,0 +1,211 @@
+/** A deliberate mistake: a piece of source, what is put in its place, and the tests that must notice. */
+export interface Break {
+  readonly name: string;
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+  readonly tests: readonly string[];
+}
+
+const SQLITE = ["test/queue/sqlite-memory.test.ts"];
+const POSTGRES = ["test/queue/postgres.test.ts"];
+const RACES = ["test/queue/races.test.ts"];
+const WORKERS = ["test/queue/worker.test.ts"];
+const PLANS = ["test/queue/plans.test.ts"];
+const STATEMENTS = "src/queue/statements.ts";
+
+export const BREAKS: readonly Break[] = [
+  {
+    name: "settle and renew without the token",
+    file: STATEMENTS,
+    find: '${batch.match} and ${token} = ${batch.field(0, "integer")} and',
+    replace: "${batch.match} and ${token} is not null and",
+    tests: SQLITE,
+  },
+  {
+    name: "settle a row that is no longer running",
+    file: STATEMENTS,
+    find: "and ${this.#dialect.check(this.#where.running)}`;",
+    replace: "and true`;",
+    tests: SQLITE,
+  },
+  {
+    name: "claim without raising the token",
+    file: STATEMENTS,
+    find: "        [columns.token]: `t.${quoted(columns.token)} + 1`,\n        [columns.lease]: this.#leaseUntil(3),",
+    replace: "        [columns.lease]: this.#leaseUntil(3),",
+    tests: SQLITE,
+  },
+  {
+    name: "count attempts only at settlement, not when a worker dies",
+    file: STATEMENTS,
+    find: "      [columns.attempts]: spent,\n      [columns.token]",
+    replace: "      [columns.token]",
+    tests: SQLITE,
+  },
+  {
+    name: "rescue whatever runs, whether its lease is over or not",
+    file: STATEMENTS,
+    find: "const isStale = `${this.#where.running} and t.${quoted(columns.lease)} < ${silentSince}`;",
+    replace: "const isStale = `${this.#where.running} and ${silentSince} is not null`;",
+    tests: SQLITE,
+  },
+  {
+    name: "rescue without raising the token",
+    file: STATEMENTS,
+    find: '      [columns.token]: `t.${quoted(columns.token)} + 1`,\n      [columns.runAfter]: "null",\n      [columns.error]',
+    replace: '      [columns.runAfter]: "null",\n      [columns.error]',
+    tests: SQLITE,
+  },
+  {
+    name: "a graceful release costs an attempt",
+    file: STATEMENTS,
+    find: '...(attempts.count === "claims" && { [columns.attempts]: `t.${quoted(columns.attempts)} - 1` }),',
+    replace:
+      '...(attempts.count === "failures" && { [columns.attempts]: `t.${quoted(columns.attempts)} + 1` }),',
+    tests: SQLITE,
+  },
+  {
+    name: "a manual retry keeps the spent attempts",
+    file: STATEMENTS,
+    find: '      [columns.attempts]: "0",\n',
+    replace: "",
+    tests: SQLITE,
+  },
+  {
+    name: "delayed rows can be claimed before they are due",
+    file: "src/queue/predicates.ts",
+    find: "ready: all(isWaiting, isDue, attemptsLeft,",
+    replace: "ready: all(isWaiting, attemptsLeft,",
+    tests: SQLITE,
+  },
+  {
+    name: "exhausted rows can be claimed",
+    file: "src/queue/predicates.ts",
+    find: "ready: all(isWaiting, isDue, attemptsLeft,",
+    replace: "ready: all(isWaiting, isDue,",
+    tests: SQLITE,
+  },
+  {
+    name: "gates are not looked at",
+    file: "src/queue/predicates.ts",
+    find: "attemptsLeft, ...gates, ...turns)",
+    replace: "attemptsLeft, ...turns)",
+    tests: SQLITE,
+  },
+  {
+    name: "two claimers may take the same row",
+    file: "src/database/dialect.ts",
+    find: 'skipLocked: " for no key update skip locked"',
+    replace: 'skipLocked: ""',
+    tests: [...POSTGRES, ...RACES],
+  },
+  {
+    name: "parents are derived without a lock",
+    file: "src/queue/roll-up.ts",
+    find: "if (!dialect.isSerial) await session.query(statements.lock, [dialect.keys(keys)]);",
+    replace: "",
+    tests: RACES,
+  },
+  {
+    name: "parents are locked after they were derived",
+    file: "src/queue/roll-up.ts",
+    find: "    if (!dialect.isSerial) await session.query(statements.lock, [dialect.keys(keys)]);\n    const rows = await session.query(statements.derive, [dialect.keys(keys)]);",
+    replace:
+      "    const rows = await session.query(statements.derive, [dialect.keys(keys)]);\n    if (!dialect.isSerial) await session.query(statements.lock, [dialect.keys(keys)]);",
+    tests: RACES,
+  },
+  {
+    name: "a failed child hides that others are open",
+    file: "src/queue/roll-up.ts",
+    find: "    [waiting, statuses.pending],\n    [[statuses.failed], statuses.failed],",
+    replace: "    [[statuses.failed], statuses.failed],\n    [waiting, statuses.pending],",
+    tests: ["test/queue/model.test.ts"],
+  },
+  {
+    name: "only the first level of parents follows",
+    file: "src/queue/roll-up.ts",
+    find: "const statements = levels[depth];",
+    replace: "const statements = depth === 0 ? levels[depth] : undefined;",
+    tests: SQLITE,
+  },
+  {
+    name: "claims do not move parents",
+    file: "src/queue/store.ts",
+    find: "      const rows = await this.#pick(transaction, worker, limit);\n      await this.#rollUp?.follow(",
+    replace:
+      "      const rows = await this.#pick(transaction, worker, limit);\n      if (limit < 0) await this.#rollUp?.follow(",
+    tests: SQLITE,
+  },
+  {
+    name: "a finished row keeps its group's turn",
+    file: STATEMENTS,
+    find: '...(group && { [group.turn]: keepsGoing ? `(${keepsGoing})` : "false" }),',
+    replace: "",
+    tests: SQLITE,
+  },
+  {
+    name: "nobody passes the turn on",
+    file: "src/queue/store.ts",
+    find: "if (!this.#turns || rows.length === 0) return;",
+    replace: "if (rows.length >= 0) return;",
+    tests: SQLITE,
+  },
+  {
+    name: "effects are written although the lease is lost",
+    file: "src/queue/store.ts",
+    find: 'if (rows.length > 0 && outcome.kind === "done") await outcome.also?.(transaction);',
+    replace: 'if (outcome.kind === "done") await outcome.also?.(transaction);',
+    tests: SQLITE,
+  },
+  {
+    name: "a COMMIT whose answer was lost is replayed",
+    file: "src/database/postgres.ts",
+    find: "return isQuarryError(error) && REPLAYABLE.has(sqlState(error.cause));",
+    replace:
+      'return isQuarryError(error, "commit_unknown") || (isQuarryError(error) && REPLAYABLE.has(sqlState(error.cause)));',
+    tests: ["test/database/postgres.test.ts"],
+  },
+  {
+    name: "the claim's index does not leave out delayed rows",
+    file: "src/queue/indexes.ts",
+    find: 'add("ready", order, where.ready);',
+    replace: 'add("ready", order, where.waiting);',
+    tests: PLANS,
+  },
+  {
+    name: "the claim's index is in another order",
+    file: "src/queue/indexes.ts",
+    find: 'add("ready", order, where.ready);',
+    replace: 'add("ready", order.toReversed(), where.ready);',
+    tests: PLANS,
+  },
+  {
+    name: "the planner may choose",
+    file: "src/database/postgres.ts",
+    find: '  "set enable_seqscan = off",\n  "set enable_bitmapscan = off",\n  "set enable_sort = off",\n',
+    replace: "",
+    tests: PLANS,
+  },
+  {
+    name: "nobody renews leases",
+    file: "src/queue/worker.ts",
+    find: "await Promise.allSettled(this.#lanes.map((lane) => lane.beat()));",
+    replace: "",
+    tests: WORKERS,
+  },
+  {
+    name: "a handler stopped by shutdown spends an attempt",
+    file: "src/queue/lane.ts",
+    find: 'if (held.abortedBecause === "shutting_down") return { kind: "released" };',
+    replace: "",
+    tests: WORKERS,
+  },
+  {
+    name: "a settlement repeated after a lost answer counts as lost",
+    file: "src/queue/store.ts",
+    find: "if (options.isRepeat) await this.#findSettled(settlements, statuses);",
+    replace: "",
+    tests: SQLITE,
+  },
+];
