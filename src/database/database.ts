@@ -1,4 +1,6 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { Clock } from "../clock.ts";
+import { QuarryError } from "../errors.ts";
 import type { Dialect } from "./dialect.ts";
 
 export type Row = Record<string, unknown>;
@@ -50,5 +52,25 @@ export async function runAfterCommit(
     } catch (error) {
       onError(error);
     }
+  }
+}
+
+/**
+ * Knows whether code runs inside a transaction. Asking the database itself from in there would wait for ever on
+ * SQLite and escape the transaction on PostgreSQL, so both refuse it.
+ */
+export class TransactionScope {
+  readonly #storage = new AsyncLocalStorage<boolean>();
+
+  run<T>(work: () => Promise<T>): Promise<T> {
+    return this.#storage.run(true, work);
+  }
+
+  refuseInside(): void {
+    if (!this.#storage.getStore()) return;
+    throw new QuarryError(
+      "invalid_input",
+      "the database was asked inside one of its own transactions: use the transaction that was handed over (or queue.within(transaction))",
+    );
   }
 }

@@ -2,7 +2,14 @@ import { createHash } from "node:crypto";
 import pg from "pg";
 import { type Clock, isoTime, pause, systemClock } from "../clock.ts";
 import { isQuarryError, messageOf, QuarryError } from "../errors.ts";
-import { type Database, type Row, runAfterCommit, type Statement, type Transaction } from "./database.ts";
+import {
+  type Database,
+  type Row,
+  runAfterCommit,
+  type Statement,
+  type Transaction,
+  TransactionScope,
+} from "./database.ts";
 import { postgresDialect } from "./dialect.ts";
 import { PostgresNotifications } from "./notifications.ts";
 
@@ -44,6 +51,7 @@ class PostgresDatabase implements Database {
   readonly clock: Clock;
   readonly now: () => string | null;
   readonly #pool: pg.Pool;
+  readonly #scope = new TransactionScope();
   readonly #notifications: PostgresNotifications;
   readonly #onError: (error: unknown) => void;
   #isClosed = false;
@@ -73,11 +81,13 @@ class PostgresDatabase implements Database {
     });
   }
 
-  query<T extends Row>(statement: Statement | string, params: readonly unknown[] = []): Promise<T[]> {
+  async query<T extends Row>(statement: Statement | string, params: readonly unknown[] = []): Promise<T[]> {
+    this.#scope.refuseInside();
     return this.#replaying(() => run<T>(this.#pool, statement, params));
   }
 
   async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    this.#scope.refuseInside();
     let after: (() => unknown)[] = [];
     const result = await this.#replaying(() => {
       after = [];
@@ -114,10 +124,11 @@ class PostgresDatabase implements Database {
     client.on("error", onBroken);
     try {
       await run(client, "begin", []);
-      const result = await work({
+      const transaction: Transaction = {
         query: (statement, params) => run(client, statement, params ?? []),
         afterCommit: (next) => after.push(next),
-      });
+      };
+      const result = await this.#scope.run(() => work(transaction));
       await commit(client);
       return result;
     } catch (error) {

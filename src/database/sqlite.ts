@@ -3,7 +3,14 @@ import { dirname, resolve } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { type Clock, isoTime, pause, systemClock } from "../clock.ts";
 import { isQuarryError, messageOf, QuarryError } from "../errors.ts";
-import { type Database, type Row, runAfterCommit, type Statement, type Transaction } from "./database.ts";
+import {
+  type Database,
+  type Row,
+  runAfterCommit,
+  type Statement,
+  type Transaction,
+  TransactionScope,
+} from "./database.ts";
 import { sqliteDialect } from "./dialect.ts";
 import { Topics } from "./topics.ts";
 
@@ -69,6 +76,7 @@ class SqliteDatabase implements Database {
   readonly #connection: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   readonly #topics = new Topics();
+  readonly #scope = new TransactionScope();
   readonly #busyTimeoutMs: number;
   readonly #watchEveryMs: number;
   readonly #isShared: boolean;
@@ -87,11 +95,13 @@ class SqliteDatabase implements Database {
     this.#connection = connect(settings);
   }
 
-  query<T extends Row>(statement: Statement | string, params: readonly unknown[] = []): Promise<T[]> {
+  async query<T extends Row>(statement: Statement | string, params: readonly unknown[] = []): Promise<T[]> {
+    this.#scope.refuseInside();
     return this.#inTurn(() => this.#whenFree(() => this.#run<T>(statement, params)));
   }
 
   async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    this.#scope.refuseInside();
     const after: (() => unknown)[] = [];
     const transaction: Transaction = {
       query: async (statement, params) => this.#run(statement, params ?? []),
@@ -100,7 +110,7 @@ class SqliteDatabase implements Database {
     const result = await this.#inTurn(async () => {
       await this.#whenFree(() => this.#run("begin immediate", []));
       try {
-        const result = await work(transaction);
+        const result = await this.#scope.run(() => work(transaction));
         this.#run("commit", []);
         return result;
       } catch (error) {
@@ -248,6 +258,7 @@ function translated(error: unknown, sql: string): unknown {
         `${message} in: ${sql}`,
       );
     default:
-      return error;
+      if (/not open|finalized/.test(message)) return as("shutting_down", "the database is closed");
+      return as("database_failed", `${message} in: ${sql}`);
   }
 }

@@ -194,9 +194,15 @@ export class Lane {
         }
       } catch (error) {
         log.warn({ queue: this.queue.name, error: messageOf(error) }, "leases could not be renewed");
-        for (const held of some) if (clock.monotonic() >= held.leaseEndsAt) this.#lose(held);
+        this.dropExpired();
       }
     }
+  }
+
+  /** For when renewing itself does not come back: what is past its lease by our own clock is not ours any more. */
+  dropExpired(): void {
+    const now = this.#environment.clock.monotonic();
+    for (const held of [...this.#held.values()]) if (now >= held.leaseEndsAt) this.#lose(held);
   }
 
   /** A claim that is being settled is not lost: its settlement may have been what ended the lease. */
@@ -396,6 +402,7 @@ export class Lane {
   }
 
   #settled(held: Held, verdict: Verdict): void {
+    this.#environment.telemetry?.count("quarry.settled", 1, { "quarry.queue": this.queue.name, verdict });
     this.#forget(held);
     // It may be due at once, or before the next poll.
     if (verdict === "retrying" || verdict === "released") this.#mayHaveMore = true;
@@ -411,8 +418,8 @@ export class Lane {
     const given = this.#waiting.slice(this.#nextWaiting).filter((held) => held.state === "waiting");
     this.#waiting = [];
     this.#nextWaiting = 0;
-    for (const held of given) this.#held.delete(held.claim.key);
     if (given.length === 0) return;
+    for (const held of given) held.state = "settling";
     const { store, log } = this.#environment;
     try {
       await store.release(given.map((held) => held.claim));
@@ -423,7 +430,7 @@ export class Lane {
         "claims could not be given back",
       );
     }
-    if (this.isIdle) this.#onIdle?.();
+    for (const held of given) this.#forget(held);
   }
 
   async #untilIdle(ms: number): Promise<void> {

@@ -113,7 +113,10 @@ export class Worker {
 
   /** One statement a queue, however many rows are held. A slow one is not overtaken by the next. */
   async #beat(): Promise<void> {
-    if (this.#isBeating) return;
+    if (this.#isBeating) {
+      for (const lane of this.#lanes) lane.dropExpired();
+      return;
+    }
     this.#isBeating = true;
     await Promise.allSettled(this.#lanes.map((lane) => lane.beat()));
     this.#isBeating = false;

@@ -108,6 +108,15 @@ describe("PostgreSQL", () => {
     assert.equal(calls, 1);
   });
 
+  it("refuses to be asked inside its own transaction, instead of waiting for ever", async () => {
+    const inside = database.transaction(() => database.query("select 1"));
+    await assert.rejects(
+      inside,
+      (error) => isQuarryError(error, "invalid_input") && /within\(transaction\)/.test(error.message),
+    );
+    assert.equal((await database.query("select 1 as one"))[0]!.one, 1);
+  });
+
   it("connects again after its connections were cut", async () => {
     await Promise.all(Array.from({ length: 5 }, () => database.query("select pg_sleep(0.01)")));
     await terminateAll();

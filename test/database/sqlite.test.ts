@@ -128,6 +128,16 @@ describe("SQLite", () => {
     assert.equal(errors.length, 1);
   });
 
+  it("refuses to be asked inside its own transaction, instead of waiting for ever", async () => {
+    const database = open(newFile());
+    const inside = database.transaction(() => database.query("select 1"));
+    await assert.rejects(
+      inside,
+      (error) => isQuarryError(error, "invalid_input") && /within\(transaction\)/.test(error.message),
+    );
+    assert.equal((await database.query("select 1 as one"))[0]!.one, 1);
+  });
+
   it("waits for another process's lock, and lets this process go on meanwhile", async () => {
     const file = newFile();
     const database = open(file);
