@@ -33,6 +33,7 @@ export {
 export { prepareQueue } from "./queue/prepare.ts";
 export { exponential, fixedDelays, immediately, type RetryPolicy } from "./queue/retry-policy.ts";
 export type { Key } from "./queue/roll-up.ts";
+export type { SettleOptions } from "./queue/settle.ts";
 export {
   type CancelVerdict,
   type ClaimOptions,
@@ -41,7 +42,6 @@ export {
   type QueueStore,
   type Rescued,
   type RetryOptions,
-  type SettleOptions,
 } from "./queue/store.ts";
 export { createWorker, type Worker, type WorkerSettings } from "./queue/worker.ts";
 export { openTelemetry, type Telemetry } from "./telemetry.ts";

@@ -1,8 +1,9 @@
-import type { Database, Row, Session, Statement, Transaction } from "../database/database.ts";
+import type { Database, Row, Session, Transaction } from "../database/database.ts";
 import type { BatchEntry } from "../database/dialect.ts";
 import { QuarryError } from "../errors.ts";
 import type { Queue } from "./declaration.ts";
-import { type Enqueued, type EnqueueOptions, encodeValue, planInserts, runInserts } from "./enqueue.ts";
+import { type Enqueued, type EnqueueOptions, planInserts, runInserts } from "./enqueue.ts";
+import { Followers } from "./followers.ts";
 import {
   countRows,
   type ListOptions,
@@ -12,19 +13,17 @@ import {
   readValue,
 } from "./list.ts";
 import type { Claim, Outcome, Settlement, Verdict } from "./outcome.ts";
-import { compileRollUp, type Key, type RollUp } from "./roll-up.ts";
+import type { Key } from "./roll-up.ts";
+import { type SettleOptions, Settler } from "./settle.ts";
 import {
   ATTEMPT,
   ATTEMPTS_MAX,
   compileQueue,
   KEY,
-  PARENT,
   type QueueStatements,
   STATUS,
   TOKEN,
 } from "./statements.ts";
-import { cleanValue, errorText, isStorable } from "./text.ts";
-import { compileTurns, type Turns } from "./turns.ts";
 
 /** Every operation on a queue. Each is one transaction, parents included. */
 export interface QueueStore<Payload extends object = Record<string, unknown>> {
@@ -70,11 +69,6 @@ export interface ClaimOptions {
   readonly limit: number;
 }
 
-export interface SettleOptions {
-  /** An earlier try may have succeeded unseen: a row that this very claim has settled counts as settled. */
-  readonly isRepeat?: boolean;
-}
-
 export interface Rescued {
   readonly key: Key;
   /** True when it had no attempts left. */
@@ -108,21 +102,21 @@ class Store implements QueueStore<object> {
   readonly queue: Queue;
   readonly database: Database;
   readonly #sql: QueueStatements;
-  readonly #rollUp: RollUp | undefined;
-  readonly #turns: Turns | undefined;
+  readonly #followers: Followers;
+  readonly #settler: Settler;
 
   constructor(database: Database, queue: Queue) {
     this.database = database;
     this.queue = queue;
     this.#sql = compileQueue(queue, database.dialect);
-    this.#rollUp = compileRollUp(queue, database.dialect, database.now);
-    this.#turns = compileTurns(queue, database.dialect);
+    this.#followers = new Followers(database, queue);
+    this.#settler = new Settler({ database, queue, statements: this.#sql, followers: this.#followers });
   }
 
   async enqueue(rows: readonly object[], options: EnqueueOptions = {}): Promise<Enqueued[]> {
     const inserts = planInserts(this.database, this.queue, rows as readonly Row[]);
     if (inserts.length === 0) return [];
-    if (inserts.length > 1 || this.#rollUp) {
+    if (inserts.length > 1 || this.#followers.needTransaction) {
       return this.database.transaction((transaction) => this.#insert(transaction, inserts, options));
     }
     const { enqueued, written } = await runInserts(
@@ -132,7 +126,7 @@ class Store implements QueueStore<object> {
       inserts,
       options,
     );
-    await this.#afterwards(written);
+    await this.#followers.passTurns(written);
     this.database.notify(this.queue.name);
     return enqueued;
   }
@@ -143,7 +137,7 @@ class Store implements QueueStore<object> {
     options: EnqueueOptions,
   ): Promise<Enqueued[]> {
     const { enqueued, written } = await runInserts(this.database, transaction, this.queue, inserts, options);
-    await this.#follow(transaction, written);
+    await this.#followers.follow(transaction, written);
     transaction.afterCommit(() => this.database.notify(this.queue.name));
     return enqueued;
   }
@@ -159,14 +153,12 @@ class Store implements QueueStore<object> {
     if (!(Number.isInteger(limit) && limit >= 1 && limit <= CLAIM_MAX)) {
       throw new QuarryError("invalid_input", `a claim takes 1 to ${CLAIM_MAX} rows, not ${limit}`);
     }
-    const { mark } = this.#sql;
-    if (!mark && !this.#rollUp) return (await this.#pick(this.database, worker, limit)).map(this.#toClaim);
+    if (!this.#sql.mark && !this.#followers.needTransaction) {
+      return (await this.#pick(this.database, worker, limit)).map(this.#toClaim);
+    }
     return this.database.transaction(async (transaction) => {
       const rows = await this.#pick(transaction, worker, limit);
-      await this.#rollUp?.follow(
-        transaction,
-        rows.map((row) => row[PARENT]),
-      );
+      await this.#followers.moveParents(transaction, rows);
       return rows.map(this.#toClaim);
     });
   }
@@ -202,139 +194,8 @@ class Store implements QueueStore<object> {
     return new Set(rows.map((row) => row[KEY] as Key));
   }
 
-  async settle(settlements: readonly Settlement[], options: SettleOptions = {}): Promise<Verdict[]> {
-    if (settlements.length === 0) return [];
-    const alone = settlements.filter(({ outcome }) => outcome.kind === "done" && outcome.also);
-    const together =
-      alone.length === 0 ? settlements : settlements.filter((settlement) => !alone.includes(settlement));
-    const statuses = new Map<Key, string>();
-    const note = (rows: readonly Row[]) => {
-      for (const row of rows) statuses.set(row[KEY] as Key, String(row[STATUS]));
-    };
-    const batches = this.#batchesOf(together);
-    if (batches.length === 1 && !this.#rollUp) {
-      const rows = await this.#settleBatch(this.database, batches[0]!);
-      await this.#afterwards(rows);
-      note(rows);
-    } else if (batches.length > 0) {
-      note(await this.database.transaction((transaction) => this.#settleBatches(transaction, batches)));
-    }
-    for (const settlement of alone) note(await this.#settleWithEffects(settlement));
-    if (options.isRepeat) await this.#findSettled(settlements, statuses);
-    this.#wake(settlements);
-    return settlements.map((settlement) => this.#verdict(settlement, statuses));
-  }
-
-  async #settleBatches(transaction: Transaction, batches: readonly SettleBatch[]): Promise<Row[]> {
-    const rows: Row[] = [];
-    for (const batch of batches) rows.push(...(await this.#settleBatch(transaction, batch)));
-    await this.#follow(transaction, rows);
-    return rows;
-  }
-
-  /** The row is settled first: when its lease is lost, the effects are not written. */
-  #settleWithEffects(settlement: Settlement): Promise<Row[]> {
-    const { outcome } = settlement;
-    return this.database.transaction(async (transaction) => {
-      const rows: Row[] = [];
-      for (const batch of this.#batchesOf([settlement]))
-        rows.push(...(await this.#settleBatch(transaction, batch)));
-      if (rows.length > 0 && outcome.kind === "done") await outcome.also?.(transaction);
-      await this.#follow(transaction, rows);
-      return rows;
-    });
-  }
-
-  #settleBatch(session: Session, batch: SettleBatch): Promise<Row[]> {
-    return session.query(batch.statement, [
-      this.database.now(),
-      ...this.database.dialect.batchParams(batch.entries),
-    ]);
-  }
-
-  #batchesOf(settlements: readonly Settlement[]): SettleBatch[] {
-    const { complete, completeWithResults, fail, release } = this.#sql;
-    const batches = new Map<Statement, BatchEntry[]>();
-    const add = (statement: Statement, entry: BatchEntry) => {
-      const entries = batches.get(statement);
-      if (entries) entries.push(entry);
-      else batches.set(statement, [entry]);
-    };
-    for (const { claim, outcome } of settlements) {
-      const { key, token } = claim;
-      switch (outcome.kind) {
-        case "done":
-          if (outcome.result) add(completeWithResults, [key, token, this.#encodeResult(outcome.result)]);
-          else add(complete, [key, token]);
-          break;
-        case "retry":
-          add(fail, [key, token, this.#delayMs(claim, outcome.delayMs), errorText(outcome.reason), false]);
-          break;
-        case "failed":
-          add(fail, [key, token, 0, errorText(outcome.reason), true]);
-          break;
-        case "released":
-          add(release, [key, token, outcome.delayMs ?? 0]);
-          break;
-        default:
-          outcome satisfies never;
-      }
-    }
-    return [...batches].map(([statement, entries]) => ({ statement, entries }));
-  }
-
-  #delayMs(claim: Claim<object>, delayMs: number | undefined): number {
-    return delayMs ?? this.queue.retry.delayMs(claim.attempt, Math.random);
-  }
-
-  #encodeResult(result: Row): string {
-    for (const name of Object.keys(result)) {
-      if (!this.queue.results.includes(name)) {
-        throw new QuarryError("invalid_input", `queue ${this.queue.name} declares no result column ${name}`);
-      }
-    }
-    const encode = (value: unknown) =>
-      JSON.stringify(value, (_name, item) => encodeValue(this.database, item));
-    const json = encode(result);
-    return isStorable(json) ? json : encode(cleanValue(result));
-  }
-
-  /** Rows that this very token settled before: every other transition raises the token. */
-  async #findSettled(settlements: readonly Settlement[], statuses: Map<Key, string>): Promise<void> {
-    const missing = settlements.filter(({ claim }) => !statuses.has(claim.key));
-    if (missing.length === 0) return;
-    const keys = missing.map(({ claim }) => claim.key);
-    const rows = await this.database.query(this.#sql.lookUp, [this.database.dialect.keys(keys)]);
-    const found = new Map(rows.map((row) => [row[KEY] as Key, row]));
-    for (const { claim } of missing) {
-      const row = found.get(claim.key);
-      const isOurs = row && Number(row[TOKEN]) === claim.token && row[STATUS] !== this.queue.statuses.running;
-      if (isOurs) statuses.set(claim.key, String(row[STATUS]));
-    }
-  }
-
-  #verdict({ claim, outcome }: Settlement, statuses: ReadonlyMap<Key, string>): Verdict {
-    const status = statuses.get(claim.key);
-    if (status === undefined) return "lost";
-    switch (outcome.kind) {
-      case "done":
-      case "failed":
-      case "released":
-        return outcome.kind;
-      case "retry": {
-        const { failed, retrying } = this.queue.statuses;
-        if (failed !== retrying) return status === failed ? "failed" : "retrying";
-        return claim.attempt >= claim.attemptsMax ? "failed" : "retrying";
-      }
-      default:
-        return outcome satisfies never;
-    }
-  }
-
-  #wake(settlements: readonly Settlement[]): void {
-    const kinds = new Set<Outcome["kind"]>(settlements.map(({ outcome }) => outcome.kind));
-    if (kinds.has("done")) for (const name of this.queue.wakes) this.database.notify(name);
-    if (kinds.has("released") || kinds.has("retry")) this.database.notify(this.queue.name);
+  settle(settlements: readonly Settlement[], options: SettleOptions = {}): Promise<Verdict[]> {
+    return this.#settler.settle(settlements, options);
   }
 
   async release(claims: readonly Claim<object>[], options: { delayMs?: number } = {}): Promise<number> {
@@ -344,7 +205,7 @@ class Store implements QueueStore<object> {
   }
 
   async rescueStale({ limit = SWEEP_LIMIT } = {}): Promise<Rescued[]> {
-    const rows = await this.#write(this.#sql.rescue, [this.database.now(), limit]);
+    const rows = await this.#followers.write(this.#sql.rescue, [this.database.now(), limit]);
     if (rows.length > 0) this.database.notify(this.queue.name);
     return rows.map((row) => ({
       key: row[KEY] as Key,
@@ -369,7 +230,7 @@ class Store implements QueueStore<object> {
     for (const row of await this.database.query(this.#sql.lookUp, [dialect.keys(keys)])) {
       before.set(row[KEY] as Key, String(row[STATUS]));
     }
-    const rows = await this.#write(this.#sql.cancel, [this.database.now(), dialect.keys(keys)]);
+    const rows = await this.#followers.write(this.#sql.cancel, [this.database.now(), dialect.keys(keys)]);
     const gone = new Set(rows.map((row) => row[KEY] as Key));
     if (gone.size > 0) this.database.notify(cancelTopic(this.queue));
     return new Map(
@@ -386,7 +247,11 @@ class Store implements QueueStore<object> {
     const { dialect } = this.database;
     const includeDone =
       dialect.name === "postgres" ? (options.includeDone ?? false) : Number(options.includeDone ?? false);
-    const rows = await this.#write(this.#sql.retry, [this.database.now(), dialect.keys(keys), includeDone]);
+    const rows = await this.#followers.write(this.#sql.retry, [
+      this.database.now(),
+      dialect.keys(keys),
+      includeDone,
+    ]);
     if (rows.length > 0) this.database.notify(this.queue.name);
     return rows.map((row) => row[KEY] as Key);
   }
@@ -421,7 +286,7 @@ class Store implements QueueStore<object> {
           `queue ${this.queue.name} has no finishedAt column, so it cannot tell a row's age`,
         );
       }
-      pruned += (await this.#write(statement, [this.database.now(), ageMs, limit])).length;
+      pruned += (await this.#followers.write(statement, [this.database.now(), ageMs, limit])).length;
     }
     return pruned;
   }
@@ -435,45 +300,8 @@ class Store implements QueueStore<object> {
   }
 
   async repair({ limit = SWEEP_LIMIT } = {}): Promise<number> {
-    const parents = (await this.#rollUp?.repair(this.database, limit)) ?? 0;
-    const turns = (await this.#turns?.sweep(this.database)) ?? 0;
-    if (turns > 0) this.database.notify(this.queue.name);
-    return parents + turns;
+    return this.#followers.repair(limit);
   }
-
-  /** A write that parents and groups have to follow. */
-  async #write(statement: Statement, params: readonly unknown[]): Promise<Row[]> {
-    if (!this.#rollUp) {
-      const rows = await this.database.query(statement, params);
-      await this.#afterwards(rows);
-      return rows;
-    }
-    return this.database.transaction(async (transaction) => {
-      const rows = await transaction.query(statement, params);
-      await this.#follow(transaction, rows);
-      return rows;
-    });
-  }
-
-  async #follow(transaction: Transaction, rows: readonly Row[]): Promise<void> {
-    await this.#rollUp?.follow(
-      transaction,
-      rows.map((row) => row[PARENT]),
-    );
-    if (this.#turns && rows.length > 0) transaction.afterCommit(() => this.#afterwards(rows));
-  }
-
-  /** What was written stands, whatever happens here; the janitor passes a turn that was not passed. */
-  async #afterwards(rows: readonly Row[]): Promise<void> {
-    if (!this.#turns || rows.length === 0) return;
-    const given = await this.#turns.pass(this.database, rows).catch(() => 0);
-    if (given > 0) this.database.notify(this.queue.name);
-  }
-}
-
-interface SettleBatch {
-  readonly statement: Statement;
-  readonly entries: readonly BatchEntry[];
 }
 
 /** Workers look at their claims when something was cancelled, instead of at their next heartbeat. */

@@ -146,16 +146,16 @@ export const BREAKS: readonly Break[] = [
   },
   {
     name: "nobody passes the turn on",
-    file: "src/queue/store.ts",
+    file: "src/queue/followers.ts",
     find: "if (!this.#turns || rows.length === 0) return;",
     replace: "if (rows.length >= 0) return;",
     tests: SQLITE,
   },
   {
     name: "effects are written although the lease is lost",
-    file: "src/queue/store.ts",
-    find: 'if (rows.length > 0 && outcome.kind === "done") await outcome.also?.(transaction);',
-    replace: 'if (outcome.kind === "done") await outcome.also?.(transaction);',
+    file: "src/queue/settle.ts",
+    find: "if (rows.length > 0) await also?.(transaction);",
+    replace: "await also?.(transaction);",
     tests: SQLITE,
   },
   {
@@ -203,7 +203,7 @@ export const BREAKS: readonly Break[] = [
   },
   {
     name: "a settlement repeated after a lost answer counts as lost",
-    file: "src/queue/store.ts",
+    file: "src/queue/settle.ts",
     find: "if (options.isRepeat) await this.#findSettled(settlements, statuses);",
     replace: "",
     tests: SQLITE,

@@ -50,7 +50,7 @@ async function catches(mistake: Break, databaseUrl: string): Promise<boolean> {
 
 /** A mistake may also make a test wait for ever: that is noticing too. */
 function runTests(folder: string, tests: readonly string[], databaseUrl: string): Promise<number | null> {
-  const child = spawn(process.execPath, ["--test", "--test-timeout=30000", ...tests], {
+  const child = spawn(process.execPath, ["--test", "--test-timeout=30000", "--test-force-exit", ...tests], {
     cwd: folder,
     stdio: "ignore",
     env: { ...process.env, TEST_DATABASE_URL: databaseUrl },

@@ -262,6 +262,23 @@ export function testLifecycle(fixture: () => Fixture): void {
         assert.deepEqual(await p.store.settle([{ claim: owner, outcome: done() }]), ["done"]);
       });
 
+      it("a stale and a fresh claim of one row in one call are told apart, in either order", async () => {
+        for (const isStaleFirst of [true, false]) {
+          const [key] = await p.enqueue();
+          const stale = await p.claimOne("stale");
+          p.tick(60_001);
+          await p.store.rescueStale();
+          const fresh = await p.claimOne("fresh");
+          const pair = [
+            { claim: stale, outcome: failed("stale") },
+            { claim: fresh, outcome: done() },
+          ];
+          const verdicts = await p.store.settle(isStaleFirst ? pair : pair.toReversed());
+          assert.deepEqual(verdicts, isStaleFirst ? ["lost", "done"] : ["done", "lost"]);
+          assert.equal((await p.view(key!)).status, words.done);
+        }
+      });
+
       it("a settlement counts once; repeated, it is recognised as its own", async () => {
         await p.enqueue();
         const claim = await p.claimOne();

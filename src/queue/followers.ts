@@ -1,0 +1,65 @@
+import type { Database, Row, Session, Statement, Transaction } from "../database/database.ts";
+import type { Queue } from "./declaration.ts";
+import { compileRollUp, type RollUp } from "./roll-up.ts";
+import { PARENT } from "./statements.ts";
+import { compileTurns, type Turns } from "./turns.ts";
+
+/** What has to follow when rows were written: their parents in the same transaction, their groups' turns after it. */
+export class Followers {
+  readonly #database: Database;
+  readonly #queue: Queue;
+  readonly #rollUp: RollUp | undefined;
+  readonly #turns: Turns | undefined;
+
+  constructor(database: Database, queue: Queue) {
+    this.#database = database;
+    this.#queue = queue;
+    this.#rollUp = compileRollUp(queue, database.dialect, database.now);
+    this.#turns = compileTurns(queue, database.dialect);
+  }
+
+  /** Without parents one statement is enough: it is a transaction by itself. */
+  get needTransaction(): boolean {
+    return this.#rollUp !== undefined;
+  }
+
+  /** Runs a statement that moves rows, and what follows from it. */
+  async write(statement: Statement, params: readonly unknown[]): Promise<Row[]> {
+    if (this.needTransaction) {
+      return this.#database.transaction(async (transaction) => {
+        const rows = await transaction.query(statement, params);
+        await this.follow(transaction, rows);
+        return rows;
+      });
+    }
+    const rows = await this.#database.query(statement, params);
+    await this.passTurns(rows);
+    return rows;
+  }
+
+  async follow(transaction: Transaction, rows: readonly Row[]): Promise<void> {
+    await this.moveParents(transaction, rows);
+    if (this.#turns && rows.length > 0) transaction.afterCommit(() => this.passTurns(rows));
+  }
+
+  async moveParents(session: Session, rows: readonly Row[]): Promise<void> {
+    if (!this.#rollUp) return;
+    const parents = rows.map((row) => row[PARENT]);
+    await this.#rollUp.follow(session, parents);
+  }
+
+  /** What was written stands, whatever happens here; the janitor passes a turn that was not passed. */
+  async passTurns(rows: readonly Row[]): Promise<void> {
+    if (!this.#turns || rows.length === 0) return;
+    const given = await this.#turns.pass(this.#database, rows).catch(() => 0);
+    if (given > 0) this.#database.notify(this.#queue.name);
+  }
+
+  /** Re-derives the next parents and passes stranded turns. Returns how many were wrong. */
+  async repair(limit: number): Promise<number> {
+    const parents = (await this.#rollUp?.repair(this.#database, limit)) ?? 0;
+    const turns = (await this.#turns?.sweep(this.#database)) ?? 0;
+    if (turns > 0) this.#database.notify(this.#queue.name);
+    return parents + turns;
+  }
+}
