@@ -132,9 +132,8 @@ export const BREAKS: readonly Break[] = [
   {
     name: "claims do not move parents",
     file: "src/queue/store.ts",
-    find: "      const rows = await this.#pick(transaction, worker, limit);\n      await this.#rollUp?.follow(",
-    replace:
-      "      const rows = await this.#pick(transaction, worker, limit);\n      if (limit < 0) await this.#rollUp?.follow(",
+    find: "await this.#followers.moveParents(transaction, rows);",
+    replace: "",
     tests: SQLITE,
   },
   {

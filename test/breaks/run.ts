@@ -12,11 +12,13 @@ import { BREAKS, type Break } from "./breaks.ts";
  */
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const wanted = process.argv[2] ?? "";
+const chosen = BREAKS.filter(({ name }) => name.includes(wanted));
+for (const mistake of chosen) brokenSource(mistake);
 
 const services = await startServices({ redis: false });
 let survived = 0;
 try {
-  for (const mistake of BREAKS.filter(({ name }) => name.includes(wanted))) {
+  for (const mistake of chosen) {
     const isCaught = await catches(mistake, services.postgresUrl);
     if (!isCaught) survived++;
     console.log(`${isCaught ? "caught  " : "SURVIVED"}  ${mistake.name}`);
@@ -24,7 +26,7 @@ try {
 } finally {
   await services.stop();
 }
-console.log(`${BREAKS.length - survived} passed, ${survived} failed`);
+console.log(`${chosen.length - survived} passed, ${survived} failed`);
 process.exitCode = survived > 0 ? 1 : 0;
 
 async function catches(mistake: Break, databaseUrl: string): Promise<boolean> {
@@ -46,6 +48,14 @@ async function catches(mistake: Break, databaseUrl: string): Promise<boolean> {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+function brokenSource(mistake: Break): string {
+  const source = readFileSync(join(ROOT, mistake.file), "utf8");
+  if (source.split(mistake.find).length !== 2) {
+    throw new Error(`"${mistake.name}": ${mistake.file} does not contain the piece to break exactly once`);
+  }
+  return source.replace(mistake.find, () => mistake.replace);
 }
 
 /** A mistake may also make a test wait for ever: that is noticing too. */
