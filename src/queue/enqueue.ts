@@ -1,4 +1,4 @@
-import type { Database, Row, Session } from "../database/database.ts";
+import type { Database, Row, Session, Statement } from "../database/database.ts";
 import { literal, quoted } from "../database/dialect.ts";
 import { QuarryError } from "../errors.ts";
 import { uuidv7 } from "../ids.ts";
@@ -28,42 +28,66 @@ interface Insert {
   readonly positions: readonly number[];
 }
 
-/** Splits rows into as few statements as their shapes and number allow. Refuses what cannot be stored. */
-export function planInserts(database: Database, queue: Queue, rows: readonly Row[]): Insert[] {
-  const prepared = rows.map((row) => withKey(queue, row, database));
-  const inserts: Insert[] = [];
-  for (const [columns, positions] of byShape(queue, prepared)) {
-    for (let start = 0; start < positions.length; start += ROWS_PER_STATEMENT_MAX) {
-      const some = positions.slice(start, start + ROWS_PER_STATEMENT_MAX);
-      inserts.push({ columns, positions: some, rows: some.map((position) => prepared[position]!) });
-    }
-  }
-  return inserts;
-}
+export type Inserts = readonly Insert[];
 
-/** Returns what became of each row, in the order of the call, and what the engine must know of those written. */
-export async function runInserts(
-  database: Database,
-  session: Session,
-  queue: Queue,
-  inserts: readonly Insert[],
-  options: EnqueueOptions,
-): Promise<{ enqueued: Enqueued[]; written: Row[] }> {
-  const enqueued: Enqueued[] = [];
-  const written: Row[] = [];
-  for (const { columns, rows, positions } of inserts) {
-    const json = encode(database, queue, rows);
-    const sql = insertSql(database, queue, columns, options.delayMs !== undefined);
-    const params = [database.now(), json, ...(options.delayMs === undefined ? [] : [options.delayMs])];
-    const inserted = await session.query(sql, params);
-    const results =
-      queue.dedupe.length > 0
-        ? await resolveDuplicates(database, session, queue, rows, json, inserted)
-        : inserted.map((row) => ({ key: row[KEY] as Key, isNew: true }));
-    for (const [index, position] of positions.entries()) enqueued[position] = results[index]!;
-    for (const row of inserted) written.push(row);
+const STATEMENTS_CACHED_MAX = 200;
+
+/** Puts rows into one queue's table. Keeps the statements it has made, one per shape of row. */
+export class Inserter {
+  readonly #database: Database;
+  readonly #queue: Queue;
+  readonly #statements = new Map<string, Statement>();
+
+  constructor(database: Database, queue: Queue) {
+    this.#database = database;
+    this.#queue = queue;
   }
-  return { enqueued, written };
+
+  /** Splits rows into as few statements as their shapes and number allow. */
+  plan(rows: readonly object[]): Inserts {
+    const prepared = rows.map((row) => withKey(this.#queue, row as Row, this.#database));
+    const inserts: Insert[] = [];
+    for (const [columns, positions] of byShape(this.#queue, prepared)) {
+      for (let start = 0; start < positions.length; start += ROWS_PER_STATEMENT_MAX) {
+        const some = positions.slice(start, start + ROWS_PER_STATEMENT_MAX);
+        inserts.push({ columns, positions: some, rows: some.map((position) => prepared[position]!) });
+      }
+    }
+    return inserts;
+  }
+
+  /** Returns what became of each row, in the order of the call, and what the engine must know of those written. */
+  async run(
+    session: Session,
+    inserts: Inserts,
+    options: EnqueueOptions,
+  ): Promise<{ enqueued: Enqueued[]; written: Row[] }> {
+    const enqueued: Enqueued[] = [];
+    const written: Row[] = [];
+    for (const { columns, rows, positions } of inserts) {
+      const json = encode(this.#database, this.#queue, rows);
+      const delay = options.delayMs === undefined ? [] : [options.delayMs];
+      const statement = this.#statement(columns, delay.length > 0);
+      const inserted = await session.query(statement, [this.#database.now(), json, ...delay]);
+      const results =
+        this.#queue.dedupe.length > 0
+          ? await resolveDuplicates(this.#database, session, this.#queue, rows, json, inserted)
+          : inserted.map((row) => ({ key: row[KEY] as Key, isNew: true }));
+      for (const [index, position] of positions.entries()) enqueued[position] = results[index]!;
+      for (const row of inserted) written.push(row);
+    }
+    return { enqueued, written };
+  }
+
+  #statement(columns: readonly string[], isDelayed: boolean): Statement {
+    const shape = `${columns.join(",")}${isDelayed ? " delayed" : ""}`;
+    const known = this.#statements.get(shape);
+    if (known) return known;
+    const sql = insertSql(this.#database, this.#queue, columns, isDelayed);
+    const statement = { name: `${this.#queue.name}.enqueue`, sql };
+    if (this.#statements.size < STATEMENTS_CACHED_MAX) this.#statements.set(shape, statement);
+    return statement;
+  }
 }
 
 function withKey(queue: Queue, row: Row, database: Database): Row {

@@ -1,14 +1,19 @@
 import type { ErrorCode, QuarryError } from "../errors.ts";
 import type { Claim } from "./outcome.ts";
+import type { Key } from "./roll-up.ts";
 
 /** What a handler is given: its claim, and a signal that aborts when the claim is lost or must end. */
 export interface Task<Payload extends object = Record<string, unknown>> extends Claim<Payload> {
   readonly signal: AbortSignal;
 }
 
-/** A claim in the hands of a lane. */
-export class Held {
-  readonly claim: Claim<object>;
+/** A claim in the hands of a lane. Handlers see it as their task. */
+export class Held implements Task<object> {
+  readonly key: Key;
+  readonly token: number;
+  readonly attempt: number;
+  readonly attemptsMax: number;
+  readonly row: object;
   /** waiting → running → settling; "lost" when another worker has it. */
   state: "waiting" | "running" | "settling" | "lost" = "waiting";
   /** On the monotonic clock of this process; counted from before the lease was asked for. */
@@ -17,24 +22,21 @@ export class Held {
   #reason: QuarryError | undefined;
 
   constructor(claim: Claim<object>, leaseEndsAt: number) {
-    this.claim = claim;
+    this.key = claim.key;
+    this.token = claim.token;
+    this.attempt = claim.attempt;
+    this.attemptsMax = claim.attemptsMax;
+    this.row = claim.row;
     this.leaseEndsAt = leaseEndsAt;
   }
 
   /** Most handlers of short tasks never look at their signal, so it is made when asked for. */
-  get task(): Task<never> {
-    const signal = () => this.#signal();
-    const { key, token, attempt, attemptsMax, row } = this.claim;
-    return {
-      key,
-      token,
-      attempt,
-      attemptsMax,
-      row: row as never,
-      get signal() {
-        return signal();
-      },
-    };
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#reason) this.#controller.abort(this.#reason);
+    }
+    return this.#controller.signal;
   }
 
   get abortReason(): QuarryError | undefined {
@@ -48,13 +50,5 @@ export class Held {
   abort(reason: QuarryError): void {
     this.#reason ??= reason;
     this.#controller?.abort(this.#reason);
-  }
-
-  #signal(): AbortSignal {
-    if (!this.#controller) {
-      this.#controller = new AbortController();
-      if (this.#reason) this.#controller.abort(this.#reason);
-    }
-    return this.#controller.signal;
   }
 }

@@ -6,7 +6,7 @@ import type { Queue } from "./declaration.ts";
 import { Held, type Task } from "./held.ts";
 import type { Claim, Outcome, Verdict } from "./outcome.ts";
 import type { Key } from "./roll-up.ts";
-import { Settlements } from "./settlements.ts";
+import { type Settled, Settlements } from "./settlements.ts";
 import { cancelTopic, type QueueStore } from "./store.ts";
 
 /** A queue, what is done with its rows, and how many at once. */
@@ -79,6 +79,7 @@ export class Lane {
   #claimed = 0;
   #state: State = "running";
   #isClaiming = false;
+  #isPumping = false;
   /** Something may be there to claim: set by wake-ups, polls and full claims. */
   #mayHaveMore = true;
   #taskMs = Number.POSITIVE_INFINITY;
@@ -99,7 +100,7 @@ export class Lane {
     this.#settlements = new Settlements({
       store: environment.store,
       log: environment.log,
-      onSettled: (held, verdict) => this.#settled(held, verdict),
+      onSettled: (settled) => this.#settled(settled),
     });
   }
 
@@ -187,9 +188,9 @@ export class Lane {
       const some = all.slice(start, start + BEAT_BATCH_MAX);
       const askedAt = clock.monotonic();
       try {
-        const kept = await store.extend(some.map((held) => held.claim));
+        const kept = await store.extend(some);
         for (const held of some) {
-          if (kept.has(held.claim.key)) held.leaseEndsAt = askedAt + this.queue.lease.ms;
+          if (kept.has(held.key)) held.leaseEndsAt = askedAt + this.queue.lease.ms;
           else this.#lose(held);
         }
       } catch (error) {
@@ -207,10 +208,10 @@ export class Lane {
 
   /** A claim that is being settled is not lost: its settlement may have been what ended the lease. */
   #lose(held: Held): void {
-    if (this.#held.get(held.claim.key) !== held || held.state === "settling") return;
+    if (this.#held.get(held.key) !== held || held.state === "settling") return;
     const wasWaiting = held.state === "waiting";
     held.state = "lost";
-    held.abort(new QuarryError("lease_lost", `${this.queue.name} ${held.claim.key}: the lease was lost`));
+    held.abort(new QuarryError("lease_lost", `${this.queue.name} ${held.key}: the lease was lost`));
     this.#settlements.verdicts.lost++;
     if (wasWaiting) this.#forget(held);
   }
@@ -234,9 +235,13 @@ export class Lane {
     return Math.min(max, Math.floor(PREFETCH_HORIZON_MS * rowsPerMs));
   }
 
+  /** Handlers that end at once come back here while the loop still runs; it goes on for them. */
   #pump(): void {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
     while (this.#state === "running" && this.#running < this.#concurrency && this.#canStart())
       this.#startNext();
+    this.#isPumping = false;
     if (this.#state === "running" && !this.#isClaiming && this.#mayHaveMore) void this.#claim();
     if (this.isIdle) this.#onIdle?.();
   }
@@ -359,14 +364,11 @@ export class Lane {
     if (telemetry) {
       const attributes = { "quarry.queue": this.queue.name, "quarry.tasks": batch.length };
       return telemetry.span("quarry.task", attributes, async () =>
-        handle
-          ? [await handle(batch[0]!.task)]
-          : this.#checked(batch, await handleBatch!(batch.map((held) => held.task))),
+        handle ? [await handle(batch[0]!)] : this.#checked(batch, await handleBatch!(batch)),
       );
     }
-    if (!handle)
-      return handleBatch!(batch.map((held) => held.task)).then((outcomes) => this.#checked(batch, outcomes));
-    const result = handle(batch[0]!.task);
+    if (!handle) return handleBatch!(batch).then((outcomes) => this.#checked(batch, outcomes));
+    const result = handle(batch[0]!);
     return result instanceof Promise ? result.then((outcome) => [outcome]) : [result];
   }
 
@@ -401,17 +403,20 @@ export class Lane {
     this.#settlements.add(held, outcome);
   }
 
-  #settled(held: Held, verdict: Verdict): void {
-    this.#environment.telemetry?.count("quarry.settled", 1, { "quarry.queue": this.queue.name, verdict });
-    this.#forget(held);
-    // It may be due at once, or before the next poll.
-    if (verdict === "retrying" || verdict === "released") this.#mayHaveMore = true;
+  #settled(settled: readonly Settled[]): void {
+    const { telemetry } = this.#environment;
+    for (const { held, verdict } of settled) {
+      telemetry?.count("quarry.settled", 1, { "quarry.queue": this.queue.name, verdict });
+      // It may be due at once, or before the next poll.
+      if (verdict === "retrying" || verdict === "released") this.#mayHaveMore = true;
+      this.#forget(held);
+    }
     this.#pump();
   }
 
   #forget(held: Held): void {
-    if (this.#held.get(held.claim.key) === held) this.#held.delete(held.claim.key);
-    if (this.isIdle) this.#onIdle?.();
+    if (this.#held.get(held.key) === held) this.#held.delete(held.key);
+    if (this.#onIdle && this.isIdle) this.#onIdle();
   }
 
   async #releaseWaiting(): Promise<void> {
@@ -422,7 +427,7 @@ export class Lane {
     for (const held of given) held.state = "settling";
     const { store, log } = this.#environment;
     try {
-      await store.release(given.map((held) => held.claim));
+      await store.release(given);
     } catch (error) {
       // Their leases run out instead, which costs an attempt each.
       log.warn(

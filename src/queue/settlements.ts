@@ -8,9 +8,14 @@ import type { QueueStore } from "./store.ts";
 const BATCH_MAX = 2_000;
 const PAUSE_MAX_MS = 5_000;
 
-interface Finished {
+/** A settlement whose claim is still in a lane's hands. */
+interface Finished extends Settlement {
+  readonly claim: Held;
+}
+
+export interface Settled {
   readonly held: Held;
-  readonly outcome: Outcome;
+  readonly verdict: Verdict;
 }
 
 /**
@@ -21,7 +26,7 @@ export class Settlements {
   readonly verdicts: Record<Verdict, number> = { done: 0, retrying: 0, failed: 0, released: 0, lost: 0 };
   readonly #store: QueueStore<object>;
   readonly #log: Log;
-  readonly #onSettled: (held: Held, verdict: Verdict) => void;
+  readonly #onSettled: (settled: readonly Settled[]) => void;
   readonly #stopping = new AbortController();
   #hurry = new AbortController();
   #finished: Finished[] = [];
@@ -31,7 +36,7 @@ export class Settlements {
   constructor(options: {
     store: QueueStore<object>;
     log: Log;
-    onSettled: (held: Held, verdict: Verdict) => void;
+    onSettled: (settled: readonly Settled[]) => void;
   }) {
     this.#store = options.store;
     this.#log = options.log;
@@ -43,7 +48,7 @@ export class Settlements {
   }
 
   add(held: Held, outcome: Outcome): void {
-    this.#finished.push({ held, outcome });
+    this.#finished.push({ claim: held, outcome });
     if (this.#isWriting) return;
     this.#isWriting = true;
     // Handlers that end in this turn of the event loop are written together.
@@ -66,23 +71,20 @@ export class Settlements {
       this.#inFlight = batch.length;
       const verdicts = await this.#write(batch);
       this.#inFlight = 0;
-      for (const [index, { held }] of batch.entries()) {
-        const verdict = verdicts[index] ?? "lost";
-        this.verdicts[verdict]++;
-        this.#onSettled(held, verdict);
-      }
+      const settled = batch.map(({ claim }, index) => ({ held: claim, verdict: verdicts[index] ?? "lost" }));
+      for (const { verdict } of settled) this.verdicts[verdict]++;
+      this.#onSettled(settled);
     }
     this.#isWriting = false;
   }
 
-  async #write(batch: readonly Finished[]): Promise<readonly Verdict[]> {
-    const settlements = batch.map(({ held, outcome }): Settlement => ({ claim: held.claim, outcome }));
+  async #write(settlements: readonly Settlement[]): Promise<readonly Verdict[]> {
     for (let failures = 0; !this.#stopping.signal.aborted; failures++) {
       try {
         return await this.#store.settle(settlements, { isRepeat: failures > 0 });
       } catch (error) {
         this.#log.warn(
-          { queue: this.#store.queue.name, count: batch.length, error: messageOf(error) },
+          { queue: this.#store.queue.name, count: settlements.length, error: messageOf(error) },
           "settling failed",
         );
         if (!isAway(error)) return this.#writeApart(settlements);

@@ -2,7 +2,7 @@ import type { Database, Row, Session, Transaction } from "../database/database.t
 import type { BatchEntry } from "../database/dialect.ts";
 import { QuarryError } from "../errors.ts";
 import type { Queue } from "./declaration.ts";
-import { type Enqueued, type EnqueueOptions, planInserts, runInserts } from "./enqueue.ts";
+import { type Enqueued, type EnqueueOptions, Inserter, type Inserts } from "./enqueue.ts";
 import { Followers } from "./followers.ts";
 import {
   countRows,
@@ -102,6 +102,7 @@ class Store implements QueueStore<object> {
   readonly queue: Queue;
   readonly database: Database;
   readonly #sql: QueueStatements;
+  readonly #inserter: Inserter;
   readonly #followers: Followers;
   readonly #settler: Settler;
 
@@ -109,34 +110,25 @@ class Store implements QueueStore<object> {
     this.database = database;
     this.queue = queue;
     this.#sql = compileQueue(queue, database.dialect);
+    this.#inserter = new Inserter(database, queue);
     this.#followers = new Followers(database, queue);
     this.#settler = new Settler({ database, queue, statements: this.#sql, followers: this.#followers });
   }
 
   async enqueue(rows: readonly object[], options: EnqueueOptions = {}): Promise<Enqueued[]> {
-    const inserts = planInserts(this.database, this.queue, rows as readonly Row[]);
+    const inserts = this.#inserter.plan(rows);
     if (inserts.length === 0) return [];
     if (inserts.length > 1 || this.#followers.needTransaction) {
       return this.database.transaction((transaction) => this.#insert(transaction, inserts, options));
     }
-    const { enqueued, written } = await runInserts(
-      this.database,
-      this.database,
-      this.queue,
-      inserts,
-      options,
-    );
+    const { enqueued, written } = await this.#inserter.run(this.database, inserts, options);
     await this.#followers.passTurns(written);
     this.database.notify(this.queue.name);
     return enqueued;
   }
 
-  async #insert(
-    transaction: Transaction,
-    inserts: ReturnType<typeof planInserts>,
-    options: EnqueueOptions,
-  ): Promise<Enqueued[]> {
-    const { enqueued, written } = await runInserts(this.database, transaction, this.queue, inserts, options);
+  async #insert(transaction: Transaction, inserts: Inserts, options: EnqueueOptions): Promise<Enqueued[]> {
+    const { enqueued, written } = await this.#inserter.run(transaction, inserts, options);
     await this.#followers.follow(transaction, written);
     transaction.afterCommit(() => this.database.notify(this.queue.name));
     return enqueued;
@@ -144,8 +136,7 @@ class Store implements QueueStore<object> {
 
   within(transaction: Transaction): Pick<QueueStore<object>, "enqueue"> {
     return {
-      enqueue: (rows, options = {}) =>
-        this.#insert(transaction, planInserts(this.database, this.queue, rows as readonly Row[]), options),
+      enqueue: (rows, options = {}) => this.#insert(transaction, this.#inserter.plan(rows), options),
     };
   }
 
