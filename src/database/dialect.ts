@@ -16,7 +16,16 @@ export interface Batch {
   field(position: number, type: FieldType): string;
 }
 
-export type FieldType = "integer" | "real" | "text" | "boolean";
+/** A batch that carries a token for each key and nothing else. */
+export interface TokenBatch {
+  readonly from: string;
+  readonly match: string;
+  readonly token: string;
+  /** The same test for a statement that cannot join the batch. */
+  matchAlone(tokenColumn: string): string;
+}
+
+export type FieldType = "integer" | "real" | "text" | "boolean" | "json";
 
 export interface Dialect {
   readonly name: "sqlite" | "postgres";
@@ -30,6 +39,7 @@ export interface Dialect {
   isAmong(column: string, select: string): string;
   /** A batch whose parameters start at `index`; always the last ones of a statement. */
   batch(column: string, index: number, type: KeyType): Batch;
+  tokens(column: string, index: number, type: KeyType): TokenBatch;
   /** Rows written as a JSON array in parameter `index`, read as columns of `table`. */
   recordset(
     table: string,
@@ -46,6 +56,7 @@ export interface Dialect {
 
   keys(keys: readonly (string | number)[]): unknown;
   batchParams(entries: readonly BatchEntry[]): unknown[];
+  tokenParams(entries: readonly BatchEntry[]): unknown[];
   blob(bytes: Uint8Array): string;
 }
 
@@ -71,7 +82,12 @@ const POSTGRES_FIELD: Record<FieldType, string> = {
   real: "float8",
   text: "text",
   boolean: "boolean",
+  json: "jsonb",
 };
+
+function tokenOf(column: string, index: number): string {
+  return `($${index + 1}::jsonb ->> ${column}::text)::bigint`;
+}
 
 export const postgresDialect: Dialect = {
   name: "postgres",
@@ -87,6 +103,13 @@ export const postgresDialect: Dialect = {
     match: `${column} = any($${index}::${POSTGRES_KEY[type]}[])`,
     field: (position, fieldType) =>
       `($${index + 1}::jsonb -> ${column}::text ->> ${position})::${POSTGRES_FIELD[fieldType]}`,
+  }),
+  tokens: (column, index, type) => ({
+    from: "",
+    match: `${column} = any($${index}::${POSTGRES_KEY[type]}[])`,
+    token: tokenOf(column, index),
+    matchAlone: (tokenColumn) =>
+      `${column} = any($${index}::${POSTGRES_KEY[type]}[]) and ${tokenColumn} = ${tokenOf(column, index)}`,
   }),
   recordset: (table, index) => ({
     from: `json_populate_recordset(null::${table}, $${index}::json) as r`,
@@ -109,6 +132,7 @@ export const postgresDialect: Dialect = {
     for (const [key, ...values] of entries) fields[key] = values;
     return [entries.map(([key]) => key), JSON.stringify(fields)];
   },
+  tokenParams: (entries) => [entries.map(([key]) => key), tokensByKey(entries)],
   blob: (bytes) => `\\x${Buffer.from(bytes).toString("hex")}`,
 };
 
@@ -123,6 +147,14 @@ export const sqliteDialect: Dialect = {
     from: ` from json_each(?${index}) as batch`,
     match: `${column} = batch.value ->> 0`,
     field: (position) => `(batch.value ->> ${position + 1})`,
+  }),
+  // Read as they stand; the values of a nested array would be parsed once more for every row.
+  tokens: (column, index) => ({
+    from: ` from json_each(?${index}) as batch`,
+    match: `${column} = batch.key`,
+    token: "batch.value",
+    matchAlone: (tokenColumn) =>
+      `${column} in (select key from json_each(?${index})) and (${column}, ${tokenColumn}) in (select key, value from json_each(?${index}))`,
   }),
   recordset: (_table, index) => ({
     from: `json_each(?${index}) as r`,
@@ -142,8 +174,15 @@ export const sqliteDialect: Dialect = {
   greatest: (a, b) => `max(${a}, ${b})`,
   keys: (keys) => JSON.stringify(keys),
   batchParams: (entries) => [JSON.stringify(entries)],
+  tokenParams: (entries) => [tokensByKey(entries)],
   blob: (bytes) => Buffer.from(bytes).toString("hex"),
 };
+
+function tokensByKey(entries: readonly BatchEntry[]): string {
+  const tokens: Record<string, unknown> = {};
+  for (const [key, token] of entries) tokens[key] = token;
+  return JSON.stringify(tokens);
+}
 
 function jsonColumn(json: string, name: string, kind: ColumnKind): string {
   const value = `${json} ->> '$."${name}"'`;

@@ -94,7 +94,9 @@ export class Settler {
   }
 
   #paramsOf(batch: SettleBatch): unknown[] {
-    return [this.#database.now(), ...this.#database.dialect.batchParams(batch.entries)];
+    const { dialect } = this.#database;
+    const encode = batch.statement === this.#sql.complete ? dialect.tokenParams : dialect.batchParams;
+    return [this.#database.now(), ...encode(batch.entries)];
   }
 
   #batchesOf(settlements: readonly Settlement[]): SettleBatch[] {

@@ -1,5 +1,5 @@
 import type { Statement } from "../database/database.ts";
-import { type Dialect, literal, quoted } from "../database/dialect.ts";
+import { type Batch, type Dialect, literal, quoted, type TokenBatch } from "../database/dialect.ts";
 import { kindOf, type Queue } from "./declaration.ts";
 import { attemptsMax, orderOf, type Predicates, predicatesOf } from "./predicates.ts";
 
@@ -64,8 +64,8 @@ class Compiler {
         ? statement("mark", this.#mark(this.#dialect.isOneOf(this.#key, 4, this.#queue.key.type)))
         : undefined,
       extend: statement("extend", this.#extend()),
-      complete: statement("complete", this.#complete(false)),
-      completeWithResults: statement("completeWithResults", this.#complete(true)),
+      complete: statement("complete", this.#complete()),
+      completeWithResults: statement("completeWithResults", this.#completeWithResults()),
       fail: statement("fail", this.#fail()),
       release: statement("release", this.#release()),
       rescue: statement("rescue", this.#rescue()),
@@ -120,45 +120,39 @@ class Compiler {
     );
   }
 
-  /** $1 now, $2 lease in ms, batch (key, token). A key that does not come back lost its lease. */
+  /** $1 now, $2 lease in ms, tokens. A key that does not come back lost its lease. */
   #extend(): string {
-    const batch = this.#batch(3);
+    const tokens = this.#tokens(3);
     const set = { [this.#queue.columns.lease]: this.#leaseUntil(2) };
-    return `${this.#update(set, this.#held(batch), batch.from)} returning ${this.#returned()}`;
+    return `${this.#update(set, this.#held(tokens), tokens.from)} returning ${this.#returned()}`;
+  }
+
+  /** $1 now, tokens. */
+  #complete(): string {
+    const tokens = this.#tokens(2);
+    if (this.#queue.whenDone === "keep") {
+      return `${this.#update(this.#completed(), this.#held(tokens), tokens.from)} returning ${this.#returned()}`;
+    }
+    const isHeld = tokens.matchAlone(`t.${quoted(this.#queue.columns.token)}`);
+    const isRunning = this.#dialect.check(this.#where.running);
+    return `delete from ${this.#table} as t where ${isHeld} and ${isRunning} and ${this.#dialect.now} is not null returning ${this.#returned()}`;
   }
 
   /** $1 now, batch (key, token, results). */
-  #complete(withResults: boolean): string {
-    const { columns, statuses, results, whenDone } = this.#queue;
+  #completeWithResults(): string {
     const batch = this.#batch(2);
-    if (whenDone === "remove") return this.#removeHeld();
-    const set = {
+    const columns = this.#queue.results.map((name) => ({ name, kind: kindOf(this.#queue, name) }));
+    const merged = columns.length > 0 ? this.#dialect.merge("t", batch.field(1, "json"), columns) : "";
+    return `${this.#update(this.#completed(), this.#held(batch), batch.from, merged)} returning ${this.#returned()}`;
+  }
+
+  #completed(): Record<string, string> {
+    const { columns, statuses } = this.#queue;
+    return {
       [columns.status]: literal(statuses.done),
       ...this.#ended(this.#dialect.now),
       [columns.error]: "null",
     };
-    const merged =
-      withResults && results.length > 0
-        ? this.#dialect.merge(
-            "t",
-            this.#dialect.name === "postgres" ? `(${batch.field(1, "text")})::jsonb` : batch.field(1, "text"),
-            results.map((name) => ({ name, kind: kindOf(this.#queue, name) })),
-          )
-        : "";
-    return `${this.#update(set, this.#held(batch), batch.from, merged)} returning ${this.#returned()}`;
-  }
-
-  /** Batch (key, token). */
-  #removeHeld(): string {
-    const { columns } = this.#queue;
-    if (this.#dialect.name === "postgres") {
-      const batch = this.#batch(2);
-      return `delete from ${this.#table} as t where ${this.#held(batch)} and ${this.#dialect.now} is not null returning ${this.#returned()}`;
-    }
-    const pairs = "select value ->> 0, value ->> 1 from json_each(?2)";
-    const isHeld = `(${this.#key}, t.${quoted(columns.token)}) in (${pairs})`;
-    const isNamed = `${this.#key} in (select value ->> 0 from json_each(?2))`;
-    return `delete from ${this.#table} as t where ${isNamed} and ${isHeld} and ${this.#where.running} and ?1 is not null returning ${this.#returned()}`;
   }
 
   /** $1 now, batch (key, token, delay in ms, reason, is fatal). */
@@ -351,9 +345,15 @@ class Compiler {
     return this.#dialect.batch(this.#key, index, this.#queue.key.type);
   }
 
-  #held(batch: ReturnType<Dialect["batch"]>): string {
+  #tokens(index: number) {
+    return this.#dialect.tokens(this.#key, index, this.#queue.key.type);
+  }
+
+  /** The fence: key, token and running, for every write of a worker. */
+  #held(batch: Batch | TokenBatch): string {
     const token = `t.${quoted(this.#queue.columns.token)}`;
-    return `${batch.match} and ${token} = ${batch.field(0, "integer")} and ${this.#dialect.check(this.#where.running)}`;
+    const given = "token" in batch ? batch.token : batch.field(0, "integer");
+    return `${batch.match} and ${token} = ${given} and ${this.#dialect.check(this.#where.running)}`;
   }
 
   #named(index: number): string {

@@ -180,7 +180,7 @@ class Store implements QueueStore<object> {
   async extend(claims: readonly Claim<object>[]): Promise<Set<Key>> {
     if (claims.length === 0) return new Set();
     const batch = claims.map((claim): BatchEntry => [claim.key, claim.token]);
-    const params = [this.database.now(), this.queue.lease.ms, ...this.database.dialect.batchParams(batch)];
+    const params = [this.database.now(), this.queue.lease.ms, ...this.database.dialect.tokenParams(batch)];
     const rows = await this.database.query(this.#sql.extend, params);
     return new Set(rows.map((row) => row[KEY] as Key));
   }

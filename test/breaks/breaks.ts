@@ -18,15 +18,15 @@ export const BREAKS: readonly Break[] = [
   {
     name: "settle and renew without the token",
     file: STATEMENTS,
-    find: '${batch.match} and ${token} = ${batch.field(0, "integer")} and',
+    find: "${batch.match} and ${token} = ${given} and",
     replace: "${batch.match} and ${token} is not null and",
     tests: SQLITE,
   },
   {
     name: "settle a row that is no longer running",
     file: STATEMENTS,
-    find: "and ${this.#dialect.check(this.#where.running)}`;",
-    replace: "and true`;",
+    find: "= ${given} and ${this.#dialect.check(this.#where.running)}`;",
+    replace: "= ${given}`;",
     tests: SQLITE,
   },
   {

@@ -1,28 +1,16 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Database, openDatabase, openQueue, type QueueStore, type Row } from "../../src/index.ts";
-import { createCrashTables, WorkerProcess } from "../support/crash.ts";
+import { CRASH_DATABASES, createCrashTables, WorkerProcess } from "../support/crash.ts";
 import { type CrashTask, type CrashWorkerOptions, LEASE_MS, tasks } from "../support/crash-worker.ts";
-import { freshPostgres } from "../support/postgres.ts";
 
 const LONG_MS = 120_000;
 /** What "at once" may take on a busy machine; far below every grace and handler it is held against. */
-const AT_ONCE_MS = 5_000;
-const it = (name: string, work: () => Promise<void>) => test(name, { timeout: 30_000 }, work);
+const AT_ONCE_MS = 10_000;
+const it = (name: string, work: () => Promise<void>) => test(name, { timeout: 60_000 }, work);
 
-const OPENERS: Record<string, () => Promise<{ url: string; drop: () => Promise<void> }>> = {
-  SQLite: async () => {
-    const folder = await mkdtemp(join(tmpdir(), "quarry-signals-"));
-    return { url: join(folder, "quarry.db"), drop: () => rm(folder, { recursive: true }) };
-  },
-  PostgreSQL: freshPostgres,
-};
-
-for (const [name, open] of Object.entries(OPENERS)) {
+for (const [name, open] of Object.entries(CRASH_DATABASES)) {
   describe(`a worker process that is sent signals, on ${name}`, () => {
     let url: string;
     let drop: () => Promise<void>;
@@ -63,7 +51,9 @@ for (const [name, open] of Object.entries(OPENERS)) {
     const signalled = async (worker: WorkerProcess, signal: NodeJS.Signals) => {
       const askedAt = performance.now();
       worker.kill(signal);
-      const end = await worker.exited;
+      const late = sleep(AT_ONCE_MS, "late" as const, { ref: false });
+      const end = await Promise.race([worker.exited, late]);
+      if (end === "late") assert.fail(`it still runs after ${AT_ONCE_MS} ms: ${worker.lastWords}`);
       return { ...end, tookMs: performance.now() - askedAt, words: worker.lastWords };
     };
     const until = async (condition: () => boolean | Promise<boolean>) => {
@@ -83,7 +73,6 @@ for (const [name, open] of Object.entries(OPENERS)) {
       const end = await signalled(worker, "SIGTERM");
 
       assert.deepEqual([end.code, end.signal], [0, null], end.words);
-      assert.ok(end.tookMs < AT_ONCE_MS, `it took ${end.tookMs} ms`);
       assert.equal(worker.refused, 0);
       const begun = worker.began.filter((n) => n > 100);
       const completed = (await rowsIn("completed")).filter((row) => Number(row.n) > 100);
@@ -106,7 +95,7 @@ for (const [name, open] of Object.entries(OPENERS)) {
       const end = await signalled(worker, "SIGTERM");
 
       assert.deepEqual([end.code, end.signal], [0, null], end.words);
-      assert.ok(end.tookMs >= 300 && end.tookMs < AT_ONCE_MS, `it took ${end.tookMs} ms`);
+      assert.ok(end.tookMs >= 300, `it took ${end.tookMs} ms`);
       const rows = await rowsIn("pending");
       assert.equal(rows.length, 6);
       for (const row of rows) assert.deepEqual(leftoversOf(row), UNTOUCHED);
@@ -134,9 +123,8 @@ for (const [name, open] of Object.entries(OPENERS)) {
         // It renews its leases for as long as it waits.
         assert.deepEqual(await store.rescueStale(), []);
 
-        const end = await signalled(worker, second);
+        await signalled(worker, second);
 
-        assert.ok(end.tookMs < AT_ONCE_MS, `it took ${end.tookMs} ms`);
         assert.deepEqual(
           (await rowsIn("processing")).map((row) => row.attempts),
           [1, 1],
@@ -155,7 +143,6 @@ for (const [name, open] of Object.entries(OPENERS)) {
       await sleep(300);
       const end = await signalled(worker, "SIGTERM");
       assert.deepEqual([end.code, end.signal], [0, null], end.words);
-      assert.ok(end.tookMs < AT_ONCE_MS, `it took ${end.tookMs} ms`);
     });
 
     it("a worker that is just looking for rows and finds none stops at once", async () => {
@@ -163,7 +150,6 @@ for (const [name, open] of Object.entries(OPENERS)) {
       // No pause: its first look is still under way.
       const end = await signalled(worker, "SIGTERM");
       assert.deepEqual([end.code, end.signal], [0, null], end.words);
-      assert.ok(end.tookMs < AT_ONCE_MS, `it took ${end.tookMs} ms`);
     });
   });
 }

@@ -7,8 +7,10 @@ import {
   defineQueue,
   done,
   fixedDelays,
+  isQuarryError,
   type Outcome,
   openDatabase,
+  openQueue,
   retry,
   type Session,
   type Statement,
@@ -85,13 +87,17 @@ async function run(options: CrashWorkerOptions): Promise<void> {
   });
   await denounceStaleWrites(real, options.label);
   const database = countingRefusals(real, (count) => report({ kind: "refused", count }));
+  const store = openQueue(database, tasks);
   const lane = defineLane({
     queue: tasks,
     concurrency: options.concurrency,
     handle: async (task: Task<CrashTask>) => {
       report({ kind: "began", n: task.row.n });
       await sleep(task.row.sleep_ms, undefined, options.isDeaf ? {} : { signal: task.signal });
-      return outcomeOf(task, options.label);
+      const outcome = outcomeOf(task, options.label);
+      // The lane would not even try: here it is the database that has to say no.
+      if (isQuarryError(task.signal.reason, "lease_lost")) await store.settle([{ claim: task, outcome }]);
+      return outcome;
     },
   });
   const worker = createWorker({

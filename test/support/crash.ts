@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import {
@@ -23,6 +27,8 @@ import {
   writesEffect,
   writesResult,
 } from "./crash-worker.ts";
+import { freshPostgres } from "./postgres.ts";
+import { startServices } from "./services.ts";
 
 export interface CrashOptions {
   readonly url: string;
@@ -51,6 +57,8 @@ export interface CrashFigures {
   /** Kills that came between two claims; they are not counted in `kills`. */
   readonly killsOfIdle: number;
   readonly stops: number;
+  /** Stops in the middle of a transaction: its locks kept the rows from being taken away. Not counted in `stops`. */
+  readonly stopsWithLocks: number;
   readonly terminations: number;
   readonly restarts: number;
   readonly processes: number;
@@ -70,6 +78,67 @@ const JANITOR_EVERY_MS = 200;
 const STOP_MAX_MS = 3 * LEASE_MS;
 const EXIT_WITHIN_MS = 15_000;
 const PROBLEMS_SHOWN_MAX = 10;
+
+export interface CrashSize {
+  readonly tasks: number;
+  readonly kills: number;
+  readonly stops: number;
+  readonly terminations: number;
+  readonly restarts: number;
+  readonly timeoutMs: number;
+}
+
+/** A database of its own for a test, under the name of its kind. */
+export const CRASH_DATABASES: Record<string, () => Promise<{ url: string; drop: () => Promise<void> }>> = {
+  SQLite: async () => {
+    const folder = await mkdtemp(join(tmpdir(), "quarry-crash-"));
+    return { url: join(folder, "quarry.db"), drop: () => rm(folder, { recursive: true }) };
+  },
+  PostgreSQL: freshPostgres,
+};
+
+export function testCrash({ tasks, kills, stops, terminations, restarts, timeoutMs }: CrashSize): void {
+  describe("worker processes that are killed and stopped", () => {
+    for (const [name, open] of Object.entries(CRASH_DATABASES)) {
+      test(`on ${name}, no task is lost, settled twice or counted wrong`, {
+        timeout: timeoutMs,
+      }, async (t) => {
+        const { url, drop } = await open();
+        t.after(drop);
+        const figures = await runCrash({ url, tasks, kills, stops });
+        t.diagnostic(JSON.stringify(figures));
+        assert.equal(figures.kills, kills);
+        assert.ok(figures.stops >= stops, `${figures.stops} stops lasted until the rows were taken away`);
+        assert.ok(figures.rescued >= kills + stops, `${figures.rescued} rows were rescued`);
+        assert.ok(figures.refused >= stops, `${figures.refused} writes of stopped workers were refused`);
+      });
+    }
+  });
+
+  describe("PostgreSQL that comes and goes", () => {
+    test("worker processes carry on by themselves", { timeout: timeoutMs }, async (t) => {
+      const { url, restart } = await startOwnPostgres(t);
+      const figures = await runCrash({ url, tasks, terminations, restarts, restart });
+      t.diagnostic(JSON.stringify(figures));
+      assert.equal(figures.terminations, terminations);
+      assert.equal(figures.restarts, restarts);
+      assert.equal(figures.processes, WORKERS, "a process did not survive");
+    });
+  });
+}
+
+/** Not the server of the other test files: this one is restarted under its clients. */
+async function startOwnPostgres(t: TestContext): Promise<{ url: string; restart: () => Promise<void> }> {
+  const shared = process.env.TEST_DATABASE_URL;
+  delete process.env.TEST_DATABASE_URL;
+  try {
+    const services = await startServices({ redis: false });
+    t.after(() => services.stop());
+    return { url: services.postgresUrl, restart: () => services.restartPostgres() };
+  } finally {
+    if (shared !== undefined) process.env.TEST_DATABASE_URL = shared;
+  }
+}
 
 /**
  * Drains a queue with real processes while they are killed, stopped and cut off from the database, and then holds
@@ -96,7 +165,7 @@ export async function createCrashTables(database: Database): Promise<void> {
   const isPostgres = database.dialect.name === "postgres";
   const time = isPostgres ? "timestamptz" : "text";
   const serial = isPostgres ? "bigserial primary key" : "integer primary key autoincrement";
-  const now = isPostgres ? "clock_timestamp()" : "(strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))";
+  const now = isPostgres ? POSTGRES_NOW : `(${SQLITE_NOW})`;
   await database.query(`
     create table tasks (id ${serial}, n integer not null unique, sleep_ms integer not null default 0,
       status text not null default 'pending', token bigint not null default 0, lease_until ${time}, run_after ${time},
@@ -113,11 +182,15 @@ export async function createCrashTables(database: Database): Promise<void> {
   await prepareQueue(database, queue);
 }
 
-const KIND = `case
+const SQLITE_NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')";
+const POSTGRES_NOW = "clock_timestamp()";
+
+const kindOf = (now: string) => `case
   when new.status = 'processing' then 'claimed'
   when new.status = 'completed' then 'settled'
   when old.status = 'completed' then 'reopened'
   when old.status <> 'processing' then 'changed'
+  when new.token > old.token and old.lease_until > ${now} then 'robbed'
   when new.token > old.token then 'rescued'
   when new.attempts < old.attempts then 'released'
   else 'returned' end`;
@@ -127,7 +200,7 @@ const SQLITE_TRIGGERS = [
    when old.status <> new.status or old.token <> new.token
    begin
      insert into audit (kind, task_id, token, holder)
-     values (${KIND}, new.id, new.token, coalesce(new.worker_id, old.worker_id));
+     values (${kindOf(SQLITE_NOW)}, new.id, new.token, coalesce(new.worker_id, old.worker_id));
    end`,
 ];
 
@@ -143,7 +216,7 @@ const POSTGRES_TRIGGERS = [
      end if;
      if old.status <> new.status or old.token <> new.token then
        insert into audit (kind, task_id, token, holder, writer)
-       values (${KIND}, new.id, new.token, coalesce(new.worker_id, old.worker_id), writer);
+       values (${kindOf(POSTGRES_NOW)}, new.id, new.token, coalesce(new.worker_id, old.worker_id), writer);
      end if;
      return null;
    end $$`,
@@ -292,6 +365,7 @@ class CrashRun {
   #progress = { finished: 0, at: performance.now() };
   #counts = { kill: 0, stop: 0, terminate: 0, restart: 0 } satisfies Record<Fault, number>;
   #killsOfIdle = 0;
+  #stopsWithLocks = 0;
 
   constructor(options: CrashOptions, database: Database) {
     this.#options = options;
@@ -342,6 +416,7 @@ class CrashRun {
         kills: this.#counts.kill,
         killsOfIdle: this.#killsOfIdle,
         stops: this.#counts.stop,
+        stopsWithLocks: this.#stopsWithLocks,
         terminations: this.#counts.terminate,
         restarts: this.#counts.restart,
         processes: this.#fleet.all.length,
@@ -381,6 +456,7 @@ class CrashRun {
       case "terminate":
         return this.#terminate();
       case "restart":
+        await this.#holder();
         await this.#options.restart!();
         this.#counts.restart++;
         return;
@@ -407,10 +483,31 @@ class CrashRun {
     const victim = await this.#holder();
     victim.isStopped = true;
     victim.kill("SIGSTOP");
+    // Once in a run all others wait for a lock whose holder sleeps; more often would only take time.
+    if (this.#stopsWithLocks > 0 && this.#isLocked()) {
+      this.#stopsWithLocks++;
+      victim.kill("SIGCONT");
+      victim.isStopped = false;
+      return;
+    }
     const zombie = this.#wakeWhenLost(victim).finally(() => this.#zombies.delete(zombie));
     this.#zombies.add(zombie);
     // Its failure is seen where all of them are awaited.
     zombie.catch(() => undefined);
+  }
+
+  /** SQLite has one lock for all writers. */
+  #isLocked(): boolean {
+    if (this.#database.dialect.name !== "sqlite") return false;
+    const connection = new DatabaseSync(this.#options.url, { timeout: 100 });
+    try {
+      connection.exec("begin immediate");
+      return false;
+    } catch {
+      return true;
+    } finally {
+      connection.close();
+    }
   }
 
   async #wakeWhenLost(victim: WorkerProcess): Promise<void> {
@@ -423,6 +520,7 @@ class CrashRun {
     }
     victim.kill("SIGCONT");
     if (held.length > left.length) this.#counts.stop++;
+    else if (held.length > 0) this.#stopsWithLocks++;
     // It is left alone until it has tried to write down what it believes to hold.
     await sleep(LEASE_MS / 2);
     victim.isStopped = false;
@@ -436,6 +534,7 @@ class CrashRun {
       order by random() + (state <> 'idle')::int * 0.5 desc limit 1`;
     let rows: Row[] = [];
     while (!rows[0]?.is_hit) {
+      await this.#holder();
       await sleep(Math.random() * 50);
       rows = await asAdmin(this.#options.url, sql);
     }
@@ -558,6 +657,7 @@ interface Entry {
     | "returned"
     | "released"
     | "reopened"
+    | "robbed"
     | "changed"
     | "stale";
   readonly task_id: number;
@@ -645,6 +745,10 @@ function problemsOfTrail(trail: readonly Entry[]): string[] {
         break;
       case "released":
         problems.push(`${seq}: given back although no worker was asked to stop`);
+        held = undefined;
+        break;
+      case "robbed":
+        problems.push(`${seq}: taken from ${held?.holder} before its lease was over`);
         held = undefined;
         break;
       case "stale":

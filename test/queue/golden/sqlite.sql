@@ -57,10 +57,10 @@ select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_at
 update "messages" as t set "status" = 'processing', "lease_token" = t."lease_token" + 1, "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?3 / 1000.0) || ' seconds'), "worker_id" = ?2, "started_at" = ?1, "attempts" = t."attempts" + 1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
 
 -- mail.extend
-update "messages" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 / 1000.0) || ' seconds'), "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'mail' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
+update "messages" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 / 1000.0) || ' seconds'), "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.key and t."lease_token" = batch.value and t."kind" = 'mail' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
 
 -- mail.complete
-update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'mail' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
+update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and t."kind" = 'mail' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
 
 -- mail.completeWithResults
 update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "receipt" = case when json_type((batch.value ->> 2), '$."receipt"') is not null then (batch.value ->> 2) ->> '$."receipt"' else "receipt" end, "bytes" = case when json_type((batch.value ->> 2), '$."bytes"') is not null then unhex((batch.value ->> 2) ->> '$."bytes"') else "bytes" end, "priority" = case when json_type((batch.value ->> 2), '$."priority"') is not null then (batch.value ->> 2) ->> '$."priority"' else "priority" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'mail' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
@@ -102,10 +102,10 @@ select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_at
 update "messages" as t set "status" = 'processing', "lease_token" = t."lease_token" + 1, "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?3 / 1000.0) || ' seconds'), "worker_id" = ?2, "started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
 
 -- sms.extend
-update "messages" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 / 1000.0) || ' seconds'), "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'sms' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
+update "messages" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 / 1000.0) || ' seconds'), "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.key and t."lease_token" = batch.value and t."kind" = 'sms' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
 
 -- sms.complete
-update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'sms' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
+update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and t."kind" = 'sms' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
 
 -- sms.completeWithResults
 update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "receipt" = case when json_type((batch.value ->> 2), '$."receipt"') is not null then (batch.value ->> 2) ->> '$."receipt"' else "receipt" end, "bytes" = case when json_type((batch.value ->> 2), '$."bytes"') is not null then unhex((batch.value ->> 2) ->> '$."bytes"') else "bytes" end, "priority" = case when json_type((batch.value ->> 2), '$."priority"') is not null then (batch.value ->> 2) ->> '$."priority"' else "priority" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'sms' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
@@ -147,10 +147,10 @@ select t."id" as q_key, t."ocr_lease_token" + 1 as q_token, t."ocr_retry_count" 
 update "pages" as t set "ocr_status" = 'processing', "ocr_lease_token" = t."ocr_lease_token" + 1, "ocr_last_heartbeat" = case when ?3 > 0 then ?1 end, "ocr_worker_id" = ?2, "ocr_started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
 
 -- pages.ocr.extend
-update "pages" as t set "ocr_last_heartbeat" = case when ?2 > 0 then ?1 end, "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.value ->> 0 and t."ocr_lease_token" = (batch.value ->> 1) and t."ocr_status" = 'processing' returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
+update "pages" as t set "ocr_last_heartbeat" = case when ?2 > 0 then ?1 end, "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.key and t."ocr_lease_token" = batch.value and t."ocr_status" = 'processing' returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
 
 -- pages.ocr.complete
-update "pages" as t set "ocr_status" = 'completed', "ocr_last_heartbeat" = null, "ocr_completed_at" = ?1, "ocr_error" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."ocr_lease_token" = (batch.value ->> 1) and t."ocr_status" = 'processing' returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
+update "pages" as t set "ocr_status" = 'completed', "ocr_last_heartbeat" = null, "ocr_completed_at" = ?1, "ocr_error" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."ocr_lease_token" = batch.value and t."ocr_status" = 'processing' returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
 
 -- pages.ocr.completeWithResults
 update "pages" as t set "ocr_status" = 'completed', "ocr_last_heartbeat" = null, "ocr_completed_at" = ?1, "ocr_error" = null, "updated_at" = ?1, "page_file_path" = case when json_type((batch.value ->> 2), '$."page_file_path"') is not null then (batch.value ->> 2) ->> '$."page_file_path"' else "page_file_path" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."ocr_lease_token" = (batch.value ->> 1) and t."ocr_status" = 'processing' returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
@@ -213,10 +213,10 @@ select t."id" as q_key, t."vector_lease_token" + 1 as q_token, t."vector_retry_c
 update "pages" as t set "vector_status" = 'processing', "vector_lease_token" = t."vector_lease_token" + 1, "vector_last_heartbeat" = case when ?3 > 0 then ?1 end, "vector_worker_id" = ?2, "vector_started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
 
 -- pages.vector.extend
-update "pages" as t set "vector_last_heartbeat" = case when ?2 > 0 then ?1 end, "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.value ->> 0 and t."vector_lease_token" = (batch.value ->> 1) and t."vector_status" = 'processing' returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
+update "pages" as t set "vector_last_heartbeat" = case when ?2 > 0 then ?1 end, "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.key and t."vector_lease_token" = batch.value and t."vector_status" = 'processing' returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
 
 -- pages.vector.complete
-update "pages" as t set "vector_status" = 'completed', "vector_last_heartbeat" = null, "vector_completed_at" = ?1, "vector_error" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."vector_lease_token" = (batch.value ->> 1) and t."vector_status" = 'processing' returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
+update "pages" as t set "vector_status" = 'completed', "vector_last_heartbeat" = null, "vector_completed_at" = ?1, "vector_error" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."vector_lease_token" = batch.value and t."vector_status" = 'processing' returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
 
 -- pages.vector.completeWithResults
 update "pages" as t set "vector_status" = 'completed', "vector_last_heartbeat" = null, "vector_completed_at" = ?1, "vector_error" = null, "updated_at" = ?1, "page_file_path" = case when json_type((batch.value ->> 2), '$."page_file_path"') is not null then (batch.value ->> 2) ->> '$."page_file_path"' else "page_file_path" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."vector_lease_token" = (batch.value ->> 1) and t."vector_status" = 'processing' returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
@@ -279,10 +279,10 @@ select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_at
 update "chunks" as t set "status" = 'processing', "lease_token" = t."lease_token" + 1, "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?3 / 1000.0) || ' seconds'), "worker_id" = ?2, "started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
 
 -- chunks.extend
-update "chunks" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 / 1000.0) || ' seconds'), "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
+update "chunks" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 / 1000.0) || ' seconds'), "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.key and t."lease_token" = batch.value and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
 
 -- chunks.complete
-update "chunks" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
+update "chunks" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
 
 -- chunks.completeWithResults
 update "chunks" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "note" = case when json_type((batch.value ->> 2), '$."note"') is not null then (batch.value ->> 2) ->> '$."note"' else "note" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
@@ -366,10 +366,10 @@ select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_at
 update "steps" as t set "status" = 'processing', "lease_token" = t."lease_token" + 1, "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?3 / 1000.0) || ' seconds'), "worker_id" = ?2, "started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
 
 -- steps.extend
-update "steps" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 / 1000.0) || ' seconds'), "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+update "steps" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 / 1000.0) || ' seconds'), "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.key and t."lease_token" = batch.value and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
 
 -- steps.complete
-update "steps" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+update "steps" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
 
 -- steps.completeWithResults
 update "steps" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1, "note" = case when json_type((batch.value ->> 2), '$."note"') is not null then (batch.value ->> 2) ->> '$."note"' else "note" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;

@@ -1,7 +1,17 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
-import { done, isQuarryError, openQueue, retry } from "../../../src/index.ts";
-import { type Fixture, mail, pageOcr, pageVector, rowOf, sms } from "../fixture.ts";
+import {
+  defineQueue,
+  done,
+  isQuarryError,
+  openQueue,
+  type QueueDeclaration,
+  retry,
+} from "../../../src/index.ts";
+import { type Fixture, mail, pageOcr, pageVector, rowOf, sms, steps } from "../fixture.ts";
+
+const smsRemoved = defineQueue({ ...(sms as QueueDeclaration), results: [], whenDone: "remove" });
+const stepsRemoved = defineQueue({ ...(steps as QueueDeclaration), results: [], whenDone: "remove" });
 
 export function testQueuesApart(fixture: () => Fixture): void {
   describe("several queues on one table", () => {
@@ -31,6 +41,30 @@ export function testQueuesApart(fixture: () => Fixture): void {
       assert.deepEqual(await texts.settle([{ claim: claim!, outcome: done() }]), ["lost"]);
       assert.equal((await texts.extend([claim!])).size, 0);
       assert.deepEqual(await mails.settle([{ claim: claim!, outcome: done() }]), ["done"]);
+    });
+
+    it("rows can be removed as they complete, by their holder only", async () => {
+      const { database, clock } = fixture();
+      for (const keyed of [smsRemoved, stepsRemoved]) {
+        const store = openQueue<object>(database, keyed);
+        const rows =
+          keyed === stepsRemoved
+            ? [1, 2, 3].map((n) => ({ entity_type: "w", entity_id: `e${n}` }))
+            : [{}, {}, {}];
+        await store.enqueue(rows);
+        const claims = await store.claim({ worker: "w", limit: 2 });
+        assert.deepEqual(await store.settle([{ claim: claims[0]!, outcome: done() }]), ["done"]);
+        clock.advance(60_001);
+        await store.rescueStale();
+        assert.deepEqual(await store.settle([{ claim: claims[1]!, outcome: done() }]), ["lost"]);
+        const again = await store.claim({ worker: "w", limit: 3 });
+        assert.equal(again.length, 2);
+        assert.deepEqual(await store.settle(again.map((claim) => ({ claim, outcome: done() }))), [
+          "done",
+          "done",
+        ]);
+        assert.deepEqual([...(await store.countByStatus())], []);
+      }
     });
 
     it("a gate keeps a phase shut until the one before is completed", async () => {
