@@ -26,5 +26,5 @@ export function uuidv7(nowMs: number): string {
 
 /** Random per start: a host name or process id that comes back must not look like the worker that died. */
 export function workerId(): string {
-  return `${hostname().slice(0, 40)}-${process.pid}-${randomBytes(6).toString("hex")}`;
+  return `${hostname().slice(0, 20)}-${process.pid}-${randomBytes(4).toString("hex")}`;
 }

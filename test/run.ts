@@ -46,7 +46,13 @@ async function runTests(
   files: readonly string[],
   options: { concurrency: number; env: NodeJS.ProcessEnv },
 ): Promise<number> {
-  const flags = ["--test", `--test-concurrency=${options.concurrency}`, "--test-reporter=spec"];
+  const flags = [
+    "--test",
+    "--test-timeout=300000",
+    "--test-force-exit",
+    `--test-concurrency=${options.concurrency}`,
+    "--test-reporter=spec",
+  ];
   const child = spawn(process.execPath, [...flags, ...files], { stdio: "inherit", env: options.env });
   // The tests end first, while their servers still run; listening keeps the signal from ending us before them.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill(signal));

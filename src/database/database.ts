@@ -34,7 +34,12 @@ export interface Database extends Session {
   transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
 
   /** Tells other processes that something happened on a topic. Throttled, best effort, never awaited. */
-  notify(topic: string): void;
+  notify(topic: string, options?: { isSent: boolean }): void;
+  /**
+   * For a statement that makes something happen on a topic: a scalar sub-select that notifies with its commit and
+   * saves a round trip, or undefined when no notification is due. `notify` with `isSent` follows.
+   */
+  notice(topic: string): string | undefined;
   /** Calls `listener` when a topic was notified, here or elsewhere. A hint: polling is the truth. */
   subscribe(topic: string, listener: () => void): () => void;
 

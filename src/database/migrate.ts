@@ -38,6 +38,13 @@ export function readMigrations(folder: string): Migration[] {
  * and nine find it done. Migrations only go forward; one that was applied must not change afterwards.
  */
 export async function migrate(database: Database, migrations: readonly Migration[]): Promise<Migration[]> {
+  for (const [index, { version, name }] of migrations.entries()) {
+    if (version === index + 1) continue;
+    throw new QuarryError(
+      "migration_failed",
+      `migration ${version} (${name}) stands where number ${index + 1} belongs: none may be missing or there twice`,
+    );
+  }
   return database.transaction(async (session) => {
     // SQLite's `begin immediate` is the lock already.
     if (database.dialect.name === "postgres")

@@ -1,5 +1,6 @@
 import type pg from "pg";
 import { pause } from "../clock.ts";
+import { literal } from "./dialect.ts";
 import { Topics } from "./topics.ts";
 
 /** At most one NOTIFY per topic in this time: NOTIFY takes a lock that all committers share. */
@@ -7,6 +8,7 @@ const NOTIFY_EVERY_MS = 25;
 const CHECK_EVERY_MS = 15_000;
 const CHECK_TIMEOUT_MS = 5_000;
 const RECONNECT_MAX_MS = 5_000;
+const END_TIMEOUT_MS = 1_000;
 
 interface NotificationSettings {
   connect(): pg.Client;
@@ -32,14 +34,22 @@ export class PostgresNotifications {
   }
 
   /** The first of a burst goes out at once, the rest of it as one more when the pause is over. */
-  notify(topic: string): void {
+  notify(topic: string, { isSent }: { isSent: boolean }): void {
     this.#topics.fire(topic);
+    if (isSent) return;
     const cooling = this.#cooling.get(topic);
     if (cooling) {
       cooling.again = true;
       return;
     }
     this.#send(topic);
+  }
+
+  /** The caller's own statement sends it. */
+  notice(topic: string): string | undefined {
+    if (this.#cooling.has(topic)) return undefined;
+    this.#cool(topic);
+    return `(select pg_notify(${literal(PostgresNotifications.channel)}, ${literal(topic)}))`;
   }
 
   subscribe(topic: string, listener: () => void): () => void {
@@ -53,9 +63,13 @@ export class PostgresNotifications {
   }
 
   #send(topic: string): void {
+    this.#cool(topic);
+    this.#settings.send(topic).catch((error) => this.#settings.onError(error));
+  }
+
+  #cool(topic: string): void {
     const state = { again: false };
     this.#cooling.set(topic, state);
-    this.#settings.send(topic).catch((error) => this.#settings.onError(error));
     setTimeout(() => {
       this.#cooling.delete(topic);
       if (state.again && !this.#stopping.signal.aborted) this.#send(topic);
@@ -66,6 +80,8 @@ export class PostgresNotifications {
     const { signal } = this.#stopping;
     for (let failures = 0; !signal.aborted; failures++) {
       const client = this.#settings.connect();
+      // From the first moment on: a connection that breaks while nobody listens would end the process.
+      client.on("error", () => undefined);
       try {
         await client.connect();
         await client.query(`listen ${PostgresNotifications.channel}`);
@@ -77,7 +93,8 @@ export class PostgresNotifications {
       } catch (error) {
         if (!signal.aborted) this.#settings.onError(error);
       }
-      await client.end().catch(() => undefined);
+      // Half-open, it never says goodbye.
+      await Promise.race([client.end().catch(() => undefined), pause(END_TIMEOUT_MS)]);
       if (!signal.aborted) await pause(Math.min(RECONNECT_MAX_MS, 50 * 2 ** failures), signal);
     }
   }

@@ -75,7 +75,12 @@ class PostgresDatabase implements Database {
     this.#pool.on("error", onError);
     this.#notifications = new PostgresNotifications({
       connect: () =>
-        new pg.Client({ connectionString: settings.url, application_name: "quarry listen", keepAlive: true }),
+        new pg.Client({
+          connectionString: settings.url,
+          application_name: "quarry listen",
+          keepAlive: true,
+          connectionTimeoutMillis: 5_000,
+        }),
       send: (topic) => this.#pool.query("select pg_notify($1, $2)", [PostgresNotifications.channel, topic]),
       onError,
     });
@@ -97,8 +102,12 @@ class PostgresDatabase implements Database {
     return result;
   }
 
-  notify(topic: string): void {
-    if (!this.#isClosed) this.#notifications.notify(topic);
+  notify(topic: string, options = { isSent: false }): void {
+    if (!this.#isClosed) this.#notifications.notify(topic, options);
+  }
+
+  notice(topic: string): string | undefined {
+    return this.#notifications.notice(topic);
   }
 
   subscribe(topic: string, listener: () => void): () => void {

@@ -32,6 +32,7 @@ export const SQLITE_VERSION_MIN = "3.51.3";
 const STATEMENTS_CACHED_MAX = 256;
 /** The driver waits in the thread itself, so it waits in slices and lets the process breathe in between. */
 const BUSY_SLICE_MS = 20;
+const SWITCHES_MAX = 500;
 const SQLITE_BUSY = 5;
 
 export function openSqlite(settings: SqliteSettings): Database {
@@ -126,6 +127,10 @@ class SqliteDatabase implements Database {
     this.#topics.fire(topic);
   }
 
+  notice(): undefined {
+    return undefined;
+  }
+
   subscribe(topic: string, listener: () => void): () => void {
     const unsubscribe = this.#topics.add(topic, listener);
     if (this.#isShared) this.#watcher ??= this.#watch();
@@ -210,7 +215,7 @@ function connect(settings: SqliteSettings): DatabaseSync {
     });
     // Switching to WAL needs the file for itself for a moment; several processes may start at once.
     connection.exec("pragma busy_timeout = 5000");
-    connection.exec("pragma journal_mode = wal");
+    switchToWal(connection);
     connection.exec(`pragma busy_timeout = ${BUSY_SLICE_MS}`);
     connection.exec(`pragma synchronous = ${settings.synchronous ?? "full"}`);
     connection.exec("pragma journal_size_limit = 67108864");
@@ -222,6 +227,19 @@ function connect(settings: SqliteSettings): DatabaseSync {
       `cannot open ${settings.path}: ${messageOf(error)}. Check that the folder can be written and the file is a SQLite database.`,
       { cause: error },
     );
+  }
+}
+
+/** Two processes that switch one new file at once: SQLite refuses one of them without waiting its busy timeout. */
+function switchToWal(connection: DatabaseSync): void {
+  for (let tries = 1; ; tries++) {
+    try {
+      connection.exec("pragma journal_mode = wal");
+      return;
+    } catch (error) {
+      if (!isBusyError(error) || tries >= SWITCHES_MAX) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1 + Math.random() * 10);
+    }
   }
 }
 

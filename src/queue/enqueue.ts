@@ -32,6 +32,12 @@ export type Inserts = readonly Insert[];
 
 const STATEMENTS_CACHED_MAX = 200;
 
+interface InsertForm {
+  readonly columns: readonly string[];
+  readonly isDelayed: boolean;
+  readonly notice: string | undefined;
+}
+
 /** Puts rows into one queue's table. Keeps the statements it has made, one per shape of row. */
 export class Inserter {
   readonly #database: Database;
@@ -61,13 +67,14 @@ export class Inserter {
     session: Session,
     inserts: Inserts,
     options: EnqueueOptions,
+    notice?: string,
   ): Promise<{ enqueued: Enqueued[]; written: Row[] }> {
     const enqueued: Enqueued[] = [];
     const written: Row[] = [];
     for (const { columns, rows, positions } of inserts) {
       const json = encode(this.#database, this.#queue, rows);
       const delay = options.delayMs === undefined ? [] : [options.delayMs];
-      const statement = this.#statement(columns, delay.length > 0);
+      const statement = this.#statement({ columns, isDelayed: delay.length > 0, notice });
       const inserted = await session.query(statement, [this.#database.now(), json, ...delay]);
       const results =
         this.#queue.dedupe.length > 0
@@ -79,12 +86,14 @@ export class Inserter {
     return { enqueued, written };
   }
 
-  #statement(columns: readonly string[], isDelayed: boolean): Statement {
-    const shape = `${columns.join(",")}${isDelayed ? " delayed" : ""}`;
+  #statement(form: InsertForm): Statement {
+    const shape = `${form.columns.join(",")} ${form.isDelayed} ${form.notice !== undefined}`;
     const known = this.#statements.get(shape);
     if (known) return known;
-    const sql = insertSql(this.#database, this.#queue, columns, isDelayed);
-    const statement = { name: `${this.#queue.name}.enqueue`, sql };
+    const statement = {
+      name: `${this.#queue.name}.enqueue`,
+      sql: insertSql(this.#database, this.#queue, form),
+    };
     if (this.#statements.size < STATEMENTS_CACHED_MAX) this.#statements.set(shape, statement);
     return statement;
   }
@@ -150,7 +159,7 @@ export function encodeValue(database: Database, value: unknown): unknown {
 }
 
 /** $1 now, $2 rows, $3 delay in ms. */
-function insertSql(database: Database, queue: Queue, columns: readonly string[], isDelayed: boolean): string {
+function insertSql(database: Database, queue: Queue, { columns, isDelayed, notice }: InsertForm): string {
   const { dialect } = database;
   const source = dialect.recordset(quoted(queue.table), 2);
   const values: Record<string, string> = { [queue.columns.status]: literal(queue.statuses.pending) };
@@ -167,7 +176,8 @@ function insertSql(database: Database, queue: Queue, columns: readonly string[],
     ...(queue.group?.columns ?? []).map((name, index) => `${quoted(name)} as ${GROUP}${index}`),
     ...queue.dedupe.map(quoted),
   ];
-  return `insert into ${quoted(queue.table)} (${names}) select ${Object.values(values).join(", ")} from ${source.from} where ${dialect.now} is not null${conflict} returning ${returned.join(", ")}`;
+  const insert = `insert into ${quoted(queue.table)} (${names}) select ${Object.values(values).join(", ")} from ${source.from} where ${dialect.now} is not null${conflict} returning ${returned.join(", ")}`;
+  return notice ? `with inserted as (${insert}) select * from inserted where ${notice} is not null` : insert;
 }
 
 async function resolveDuplicates(

@@ -60,6 +60,7 @@ const ERROR_PAUSE_MAX_MS = 5_000;
 /** A handler that ignores its deadline is given this long, then its row goes on without it. */
 const DEADLINE_GRACE_MS = 1_000;
 const BEAT_BATCH_MAX = 1_000;
+const LOOK_EVERY_MS = 200;
 
 type State = "running" | "paused" | "stopping" | "stopped";
 
@@ -86,6 +87,8 @@ export class Lane {
   #errors = 0;
   #timer: NodeJS.Timeout | undefined;
   #unsubscribe: (() => void)[] = [];
+  #lookTimer: NodeJS.Timeout | undefined;
+  #lookedAt = Number.NEGATIVE_INFINITY;
   #onIdle: (() => void) | undefined;
 
   constructor(declaration: LaneDeclaration<object>, environment: LaneEnvironment) {
@@ -125,7 +128,7 @@ export class Lane {
     const { database } = this.#environment.store;
     this.#unsubscribe = [
       database.subscribe(this.queue.name, () => this.wake()),
-      database.subscribe(cancelTopic(this.queue), () => void this.beat()),
+      database.subscribe(cancelTopic(this.queue), () => this.#lookSoon()),
     ];
     this.#pump();
   }
@@ -156,6 +159,7 @@ export class Lane {
     this.#state = "stopping";
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
     clearTimeout(this.#timer);
+    clearTimeout(this.#lookTimer);
     await this.#releaseWaiting();
     await this.#untilIdle(graceMs);
     for (const held of this.#held.values())
@@ -174,6 +178,7 @@ export class Lane {
     this.#state = "stopped";
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
     clearTimeout(this.#timer);
+    clearTimeout(this.#lookTimer);
     this.#settlements.stop();
     for (const held of this.#held.values())
       held.abort(new QuarryError("shutting_down", "the worker was stopped"));
@@ -197,6 +202,30 @@ export class Lane {
         log.warn({ queue: this.queue.name, error: messageOf(error) }, "leases could not be renewed");
         this.dropExpired();
       }
+    }
+  }
+
+  /** Only reads, and not too often: on SQLite every commit of another process ends up here. */
+  #lookSoon(): void {
+    if (this.#lookTimer || this.#held.size === 0) return;
+    const { clock } = this.#environment;
+    const waitMs = Math.max(0, this.#lookedAt + LOOK_EVERY_MS - clock.monotonic());
+    this.#lookTimer = setTimeout(() => {
+      this.#lookTimer = undefined;
+      this.#lookedAt = clock.monotonic();
+      void this.#look();
+    }, waitMs);
+  }
+
+  /** Drops claims that were cancelled or taken, without waiting for the next heartbeat. */
+  async #look(): Promise<void> {
+    const { store, log } = this.#environment;
+    const some = [...this.#held.values()].filter((held) => held.state !== "lost");
+    try {
+      const kept = await store.stillHeld(some);
+      for (const held of some) if (!kept.has(held.key)) this.#lose(held);
+    } catch (error) {
+      log.debug({ queue: this.queue.name, error: messageOf(error) }, "claims could not be looked at");
     }
   }
 
@@ -283,7 +312,11 @@ export class Lane {
       this.#isClaiming = false;
     }
     if (this.#state === "running") this.#pump();
-    else await this.#releaseWaiting();
+    else {
+      await this.#releaseWaiting();
+      // Nothing may have come back: whoever waits for the lane to be idle must still hear of it.
+      if (this.isIdle) this.#onIdle?.();
+    }
   }
 
   #take(claims: readonly Claim<object>[], askedAt: number): void {

@@ -13,6 +13,8 @@ export interface QueueStatements {
   readonly mark: Statement | undefined;
   readonly extend: Statement;
   readonly complete: Statement;
+  /** The same without saying which rows; only where they can be counted afterwards. */
+  readonly completeUnnamed: Statement | undefined;
   readonly completeWithResults: Statement;
   readonly fail: Statement;
   readonly release: Statement;
@@ -64,7 +66,8 @@ class Compiler {
         ? statement("mark", this.#mark(this.#dialect.isOneOf(this.#key, 4, this.#queue.key.type)))
         : undefined,
       extend: statement("extend", this.#extend()),
-      complete: statement("complete", this.#complete()),
+      complete: statement("complete", this.#complete(true)),
+      completeUnnamed: this.#isCountable ? statement("complete", this.#complete(false)) : undefined,
       completeWithResults: statement("completeWithResults", this.#completeWithResults()),
       fail: statement("fail", this.#fail()),
       release: statement("release", this.#release()),
@@ -127,15 +130,22 @@ class Compiler {
     return `${this.#update(set, this.#held(tokens), tokens.from)} returning ${this.#returned()}`;
   }
 
+  /** Parents and groups need to know which rows were written; otherwise their number may do. */
+  get #isCountable(): boolean {
+    const { rollUp, group } = this.#queue;
+    return this.#dialect.isSerial && rollUp.length === 0 && !group;
+  }
+
   /** $1 now, tokens. */
-  #complete(): string {
+  #complete(isNamed: boolean): string {
     const tokens = this.#tokens(2);
+    const returning = isNamed ? ` returning ${this.#returned()}` : "";
     if (this.#queue.whenDone === "keep") {
-      return `${this.#update(this.#completed(), this.#held(tokens), tokens.from)} returning ${this.#returned()}`;
+      return `${this.#update(this.#completed(), this.#held(tokens), tokens.from)}${returning}`;
     }
     const isHeld = tokens.matchAlone(`t.${quoted(this.#queue.columns.token)}`);
     const isRunning = this.#dialect.check(this.#where.running);
-    return `delete from ${this.#table} as t where ${isHeld} and ${isRunning} and ${this.#dialect.now} is not null returning ${this.#returned()}`;
+    return `delete from ${this.#table} as t where ${isHeld} and ${isRunning} and ${this.#dialect.now} is not null${returning}`;
   }
 
   /** $1 now, batch (key, token, results). */

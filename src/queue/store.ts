@@ -35,6 +35,8 @@ export interface QueueStore<Payload extends object = Record<string, unknown>> {
   claim(options: ClaimOptions): Promise<Claim<Payload>[]>;
   /** Renews leases. Claims whose key is not in the answer are lost. */
   extend(claims: readonly Claim<object>[]): Promise<Set<Key>>;
+  /** Which of these claims still stand. Only reads. */
+  stillHeld(claims: readonly Claim<object>[]): Promise<Set<Key>>;
   /** Writes down what became of claims, in the order given. */
   settle(settlements: readonly Settlement[], options?: SettleOptions): Promise<Verdict[]>;
   /** Gives claims back untouched: no attempt is spent. */
@@ -121,9 +123,10 @@ class Store implements QueueStore<object> {
     if (inserts.length > 1 || this.#followers.needTransaction) {
       return this.database.transaction((transaction) => this.#insert(transaction, inserts, options));
     }
-    const { enqueued, written } = await this.#inserter.run(this.database, inserts, options);
+    const notice = this.database.notice(this.queue.name);
+    const { enqueued, written } = await this.#inserter.run(this.database, inserts, options, notice);
     await this.#followers.passTurns(written);
-    this.database.notify(this.queue.name);
+    this.database.notify(this.queue.name, { isSent: notice !== undefined });
     return enqueued;
   }
 
@@ -147,6 +150,8 @@ class Store implements QueueStore<object> {
     if (!this.#sql.mark && !this.#followers.needTransaction) {
       return (await this.#pick(this.database, worker, limit)).map(this.#toClaim);
     }
+    // A look costs no lock: workers with nothing to do leave SQLite's one writer alone.
+    if (this.#sql.mark && (await this.database.query(this.#sql.pick, [1])).length === 0) return [];
     return this.database.transaction(async (transaction) => {
       const rows = await this.#pick(transaction, worker, limit);
       await this.#followers.moveParents(transaction, rows);
@@ -183,6 +188,16 @@ class Store implements QueueStore<object> {
     const params = [this.database.now(), this.queue.lease.ms, ...this.database.dialect.tokenParams(batch)];
     const rows = await this.database.query(this.#sql.extend, params);
     return new Set(rows.map((row) => row[KEY] as Key));
+  }
+
+  async stillHeld(claims: readonly Claim<object>[]): Promise<Set<Key>> {
+    const tokens = new Map(claims.map((claim) => [claim.key, claim.token]));
+    const rows = await this.database.query(this.#sql.lookUp, [
+      this.database.dialect.keys([...tokens.keys()]),
+    ]);
+    const isHeld = (row: Row) =>
+      row[STATUS] === this.queue.statuses.running && Number(row[TOKEN]) === tokens.get(row[KEY] as Key);
+    return new Set(rows.filter(isHeld).map((row) => row[KEY] as Key));
   }
 
   settle(settlements: readonly Settlement[], options: SettleOptions = {}): Promise<Verdict[]> {

@@ -2,7 +2,13 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openDatabase, openQueue } from "../../src/index.ts";
-import { CRASH_DATABASES, createCrashTables, testCrash, WorkerProcess } from "../support/crash.ts";
+import {
+  CRASH_DATABASES,
+  createCrashTables,
+  eventually,
+  testCrash,
+  WorkerProcess,
+} from "../support/crash.ts";
 import { LEASE_MS, tasks } from "../support/crash-worker.ts";
 
 testCrash({ tasks: 400, kills: 20, stops: 2, terminations: 8, restarts: 1, timeoutMs: 120_000 });
@@ -23,7 +29,7 @@ describe("worker processes that hold rows for long", () => {
       await openQueue(database, tasks).enqueue(rows);
       for (let i = 1; i <= 4; i++) workers.push(new WorkerProcess({ url, label: `w${i}`, concurrency: 2 }));
       const hasBegun = () => workers.reduce((sum, worker) => sum + worker.began.length, 0) === rows.length;
-      while (!hasBegun()) await sleep(5);
+      await eventually(hasBegun, () => `not all rows began: ${workers.map((worker) => worker.lastWords)}`);
 
       const leases = new Set<unknown>();
       const beats = 6;

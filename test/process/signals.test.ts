@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Database, openDatabase, openQueue, type QueueStore, type Row } from "../../src/index.ts";
-import { CRASH_DATABASES, createCrashTables, WorkerProcess } from "../support/crash.ts";
+import { CRASH_DATABASES, createCrashTables, eventually, WorkerProcess } from "../support/crash.ts";
 import { type CrashTask, type CrashWorkerOptions, LEASE_MS, tasks } from "../support/crash-worker.ts";
 
 const LONG_MS = 120_000;
@@ -56,9 +56,8 @@ for (const [name, open] of Object.entries(CRASH_DATABASES)) {
       if (end === "late") assert.fail(`it still runs after ${AT_ONCE_MS} ms: ${worker.lastWords}`);
       return { ...end, tookMs: performance.now() - askedAt, words: worker.lastWords };
     };
-    const until = async (condition: () => boolean | Promise<boolean>) => {
-      while (!(await condition())) await sleep(5);
-    };
+    const until = (condition: () => boolean | Promise<boolean>) =>
+      eventually(condition, () => `it never came to that: ${workers.map((worker) => worker.lastWords)}`);
     const rowsIn = async (status: string): Promise<Row[]> =>
       database.query(`select * from tasks where status = '${status}' order by n`);
 

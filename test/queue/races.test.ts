@@ -80,7 +80,7 @@ for (const [name, open] of Object.entries(OPENERS)) {
 
     it("two claimers, one held after its claim: each row goes to one of them", async () => {
       await family(6);
-      const held = pair.points[0].hold("after chunks.claim");
+      const held = pair.points[0].hold(name === "PostgreSQL" ? "after chunks.claim" : "after chunks.mark");
       const first = claimAll(pair.one, 3);
       await held.reached;
       const second = claimAll(pair.two, 10);
@@ -149,7 +149,7 @@ for (const [name, open] of Object.entries(OPENERS)) {
       await openQueue(pair.one, sms).enqueue([{ recipient: "a" }]);
       const texts = [openQueue(pair.one, sms), openQueue(pair.two, sms)] as const;
       const [zombie] = await texts[0].claim({ worker: "zombie", limit: 1 });
-      const held = pair.points[0].hold("before sms.complete");
+      const held = pair.points[0].hold(name === "PostgreSQL" ? "before sms.complete" : "before transaction");
       const late = texts[0].settle([{ claim: zombie!, outcome: done() }]);
       await held.reached;
       await pair.two.query("update messages set lease_until = '2020-01-01T00:00:00.000Z'");

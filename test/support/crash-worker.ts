@@ -12,9 +12,8 @@ import {
   openDatabase,
   openQueue,
   retry,
-  type Session,
-  type Statement,
   type Task,
+  type Telemetry,
 } from "../../src/index.ts";
 
 export interface CrashTask {
@@ -68,10 +67,8 @@ export interface CrashWorkerOptions {
 export type CrashWorkerReport =
   | { readonly kind: "started" }
   | { readonly kind: "began"; readonly n: number }
-  /** Outcomes that the database did not take, because the lease was gone. */
-  | { readonly kind: "refused"; readonly count: number };
-
-const SETTLING = /^tasks\.(complete|completeWithResults|fail|release)$/;
+  /** An outcome that the database did not take, because the lease was gone. */
+  | { readonly kind: "refused" };
 
 async function run(options: CrashWorkerOptions): Promise<void> {
   // Whoever started this process is gone: nobody is left to stop it.
@@ -81,12 +78,12 @@ async function run(options: CrashWorkerOptions): Promise<void> {
     process.connected && process.send?.(message, () => undefined);
 
   const log = createLog({ level: "warn" });
-  const real = openDatabase(urlOfWriter(options), {
+  const database = openDatabase(urlOfWriter(options), {
     poolMax: 4,
     onError: (error) => log.warn({ error: String(error) }, "the connection had a problem"),
   });
-  await denounceStaleWrites(real, options.label);
-  const database = countingRefusals(real, (count) => report({ kind: "refused", count }));
+  await denounceStaleWrites(database, options.label);
+  const telemetry = countingRefusals(() => report({ kind: "refused" }));
   const store = openQueue(database, tasks);
   const lane = defineLane({
     queue: tasks,
@@ -96,7 +93,10 @@ async function run(options: CrashWorkerOptions): Promise<void> {
       await sleep(task.row.sleep_ms, undefined, options.isDeaf ? {} : { signal: task.signal });
       const outcome = outcomeOf(task, options.label);
       // The lane would not even try: here it is the database that has to say no.
-      if (isQuarryError(task.signal.reason, "lease_lost")) await store.settle([{ claim: task, outcome }]);
+      if (isQuarryError(task.signal.reason, "lease_lost")) {
+        const [verdict] = await store.settle([{ claim: task, outcome }]);
+        if (verdict === "lost") report({ kind: "refused" });
+      }
       return outcome;
     },
   });
@@ -106,6 +106,7 @@ async function run(options: CrashWorkerOptions): Promise<void> {
     id: options.label,
     graceMs: options.graceMs ?? 10_000,
     log,
+    telemetry,
   }).start();
   const stopped = worker.untilSignal();
   report({ kind: "started" });
@@ -148,32 +149,13 @@ async function denounceStaleWrites(database: Database, label: string): Promise<v
     end`);
 }
 
-/** Rows that a settlement named and that did not come back: writes with a token that is no longer the row's. */
-function countingRefusals(database: Database, onRefused: (count: number) => void): Database {
-  const counting = (session: Session): Session["query"] =>
-    async function query(statement: Statement | string, params: readonly unknown[] = []) {
-      const rows = await session.query(statement, params);
-      if (typeof statement !== "string" && SETTLING.test(statement.name)) {
-        const named = typeof params[1] === "string" ? JSON.parse(params[1]) : params[1];
-        if (rows.length < named.length) onRefused(named.length - rows.length);
-      }
-      return rows;
-    } as Session["query"];
+/** The engine's own word on every settlement: "lost" is one that the database did not take. */
+function countingRefusals(onRefused: () => void): Telemetry {
   return {
-    dialect: database.dialect,
-    now: database.now,
-    clock: database.clock,
-    query: counting(database),
-    transaction: (work) =>
-      database.transaction((transaction) =>
-        work({
-          query: counting(transaction),
-          afterCommit: (next) => transaction.afterCommit(next),
-        }),
-      ),
-    notify: (topic) => database.notify(topic),
-    subscribe: (topic, listener) => database.subscribe(topic, listener),
-    close: () => database.close(),
+    span: (_name, _attributes, work) => work(),
+    count: (name, _value, { verdict }) => {
+      if (name === "quarry.settled" && verdict === "lost") onRefused();
+    },
   };
 }
 

@@ -261,7 +261,7 @@ export class WorkerProcess {
         case "began":
           return void this.began.push(report.n);
         case "refused":
-          this.refused += report.count;
+          this.refused++;
           return;
         default:
           return report satisfies never;
@@ -269,6 +269,13 @@ export class WorkerProcess {
     });
     // What it said last may still be in the pipe when it exits.
     this.exited = once(this.#child, "close").then(([code, signal]) => ({ code, signal }));
+    void this.exited.then(({ code, signal }) =>
+      started.reject(
+        new Error(`${this.label} ended at its start (code ${code}, ${signal}): ${this.lastWords}`),
+      ),
+    );
+    // Whoever does not wait for the start sees the end.
+    this.started.catch(() => undefined);
   }
 
   get pid(): number {
@@ -616,6 +623,18 @@ class CrashRun {
     );
     const countOf = (kind: string) => audit.filter((entry) => entry.kind === kind).length;
     return { claims: countOf("claimed"), rescued: countOf("rescued") };
+  }
+}
+
+/** Polls, with a bound: what never comes must not keep the test file running after its time limit. */
+export async function eventually(
+  isSo: () => boolean | Promise<boolean>,
+  complaint: () => string,
+): Promise<void> {
+  const giveUpAt = performance.now() + STALLED_MS;
+  while (!(await isSo())) {
+    if (performance.now() > giveUpAt) assert.fail(complaint());
+    await sleep(5);
   }
 }
 

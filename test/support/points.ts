@@ -58,14 +58,17 @@ export function withPoints(database: Database): { database: Database; points: Po
     now: database.now,
     clock: database.clock,
     query: watched(database).query as Database["query"],
-    transaction: (work) =>
-      database.transaction((transaction) =>
+    transaction: async (work) => {
+      await points.pass("before transaction");
+      return database.transaction((transaction) =>
         work({
           query: watched(transaction).query as Session["query"],
           afterCommit: (next) => transaction.afterCommit(next),
         }),
-      ),
-    notify: (topic) => database.notify(topic),
+      );
+    },
+    notify: (topic, options) => database.notify(topic, options),
+    notice: (topic) => database.notice(topic),
     subscribe: (topic, listener) => database.subscribe(topic, listener),
     close: () => database.close(),
   };

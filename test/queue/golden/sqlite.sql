@@ -62,6 +62,9 @@ update "messages" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?
 -- mail.complete
 update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and t."kind" = 'mail' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
 
+-- mail.complete
+update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and t."kind" = 'mail' and t."status" = 'processing';
+
 -- mail.completeWithResults
 update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "receipt" = case when json_type((batch.value ->> 2), '$."receipt"') is not null then (batch.value ->> 2) ->> '$."receipt"' else "receipt" end, "bytes" = case when json_type((batch.value ->> 2), '$."bytes"') is not null then unhex((batch.value ->> 2) ->> '$."bytes"') else "bytes" end, "priority" = case when json_type((batch.value ->> 2), '$."priority"') is not null then (batch.value ->> 2) ->> '$."priority"' else "priority" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'mail' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
 
@@ -106,6 +109,9 @@ update "messages" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?
 
 -- sms.complete
 update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and t."kind" = 'sms' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
+
+-- sms.complete
+update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and t."kind" = 'sms' and t."status" = 'processing';
 
 -- sms.completeWithResults
 update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "receipt" = case when json_type((batch.value ->> 2), '$."receipt"') is not null then (batch.value ->> 2) ->> '$."receipt"' else "receipt" end, "bytes" = case when json_type((batch.value ->> 2), '$."bytes"') is not null then unhex((batch.value ->> 2) ->> '$."bytes"') else "bytes" end, "priority" = case when json_type((batch.value ->> 2), '$."priority"') is not null then (batch.value ->> 2) ->> '$."priority"' else "priority" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'sms' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
