@@ -2,14 +2,11 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openDatabase, openQueue } from "../../src/index.ts";
-import {
-  CRASH_DATABASES,
-  createCrashTables,
-  eventually,
-  testCrash,
-  WorkerProcess,
-} from "../support/crash.ts";
-import { LEASE_MS, tasks } from "../support/crash-worker.ts";
+import { eventually } from "../support/crash/patience.ts";
+import { WorkerProcess } from "../support/crash/processes.ts";
+import { CRASH_DATABASES, testCrash } from "../support/crash/suite.ts";
+import { createCrashTables } from "../support/crash/tables.ts";
+import { LEASE_MS, tasks } from "../support/crash/worker.ts";
 
 testCrash({ tasks: 400, kills: 20, stops: 2, terminations: 8, restarts: 1, timeoutMs: 120_000 });
 

@@ -12,7 +12,7 @@ import {
   migrate,
   openDatabase,
 } from "../../src/index.ts";
-import { CRASH_DATABASES } from "../support/crash.ts";
+import { CRASH_DATABASES } from "../support/crash/suite.ts";
 
 const it = (name: string, work: () => Promise<void>) => test(name, { timeout: 60_000 }, work);
 

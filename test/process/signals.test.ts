@@ -2,8 +2,11 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Database, openDatabase, openQueue, type QueueStore, type Row } from "../../src/index.ts";
-import { CRASH_DATABASES, createCrashTables, eventually, WorkerProcess } from "../support/crash.ts";
-import { type CrashTask, type CrashWorkerOptions, LEASE_MS, tasks } from "../support/crash-worker.ts";
+import { eventually } from "../support/crash/patience.ts";
+import { WorkerProcess } from "../support/crash/processes.ts";
+import { CRASH_DATABASES } from "../support/crash/suite.ts";
+import { createCrashTables } from "../support/crash/tables.ts";
+import { type CrashTask, type CrashWorkerOptions, LEASE_MS, tasks } from "../support/crash/worker.ts";
 
 const LONG_MS = 120_000;
 /** What "at once" may take on a busy machine; far below every grace and handler it is held against. */

@@ -14,7 +14,7 @@ import {
   retry,
   type Task,
   type Telemetry,
-} from "../../src/index.ts";
+} from "../../../src/index.ts";
 
 export interface CrashTask {
   n: number;
