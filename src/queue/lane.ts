@@ -4,8 +4,8 @@ import type { Log } from "../log.ts";
 import type { Telemetry } from "../telemetry.ts";
 import type { Queue } from "./declaration.ts";
 import { Held, type Task } from "./held.ts";
+import { Leases } from "./leases.ts";
 import type { Claim, Outcome, Verdict } from "./outcome.ts";
-import type { Key } from "./roll-up.ts";
 import { type Settled, Settlements } from "./settlements.ts";
 import { cancelTopic, type QueueStore } from "./store.ts";
 
@@ -59,8 +59,6 @@ const POLL_DEFAULT_MS = 1_000;
 const ERROR_PAUSE_MAX_MS = 5_000;
 /** A handler that ignores its deadline is given this long, then its row goes on without it. */
 const DEADLINE_GRACE_MS = 1_000;
-const BEAT_BATCH_MAX = 1_000;
-const LOOK_EVERY_MS = 200;
 
 type State = "running" | "paused" | "stopping" | "stopped";
 
@@ -72,8 +70,7 @@ export class Lane {
   readonly #declaration: LaneDeclaration<object>;
   readonly #environment: LaneEnvironment;
   readonly #settlements: Settlements;
-  /** Every claim this lane answers for, until its settlement is written. */
-  readonly #held = new Map<Key, Held>();
+  readonly #leases: Leases;
   #waiting: Held[] = [];
   #nextWaiting = 0;
   #running = 0;
@@ -87,8 +84,6 @@ export class Lane {
   #errors = 0;
   #timer: NodeJS.Timeout | undefined;
   #unsubscribe: (() => void)[] = [];
-  #lookTimer: NodeJS.Timeout | undefined;
-  #lookedAt = Number.NEGATIVE_INFINITY;
   #onIdle: (() => void) | undefined;
 
   constructor(declaration: LaneDeclaration<object>, environment: LaneEnvironment) {
@@ -104,6 +99,13 @@ export class Lane {
       store: environment.store,
       log: environment.log,
       onSettled: (settled) => this.#settled(settled),
+    });
+    this.#leases = new Leases({
+      ...environment,
+      onLost: (held, wasWaiting) => {
+        this.#settlements.verdicts.lost++;
+        if (wasWaiting) this.#forget(held);
+      },
     });
   }
 
@@ -121,14 +123,14 @@ export class Lane {
   }
 
   get isIdle(): boolean {
-    return this.#held.size === 0 && !this.#isClaiming;
+    return this.#leases.size === 0 && !this.#isClaiming;
   }
 
   start(): void {
     const { database } = this.#environment.store;
     this.#unsubscribe = [
       database.subscribe(this.queue.name, () => this.wake()),
-      database.subscribe(cancelTopic(this.queue), () => this.#lookSoon()),
+      database.subscribe(cancelTopic(this.queue), () => this.#leases.lookSoon()),
     ];
     this.#pump();
   }
@@ -159,13 +161,12 @@ export class Lane {
     this.#state = "stopping";
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
     clearTimeout(this.#timer);
-    clearTimeout(this.#lookTimer);
+    this.#leases.stopLooking();
     await this.#releaseWaiting();
     await this.#untilIdle(graceMs);
-    for (const held of this.#held.values())
-      held.abort(new QuarryError("shutting_down", "the worker is stopping"));
+    this.#leases.abortAll("the worker is stopping");
     await this.#untilIdle(Math.min(graceMs, DEADLINE_GRACE_MS));
-    for (const held of this.#held.values())
+    for (const held of this.#leases.all)
       if (held.state === "running") this.#finish(held, { kind: "released" });
     this.#settlements.hurry();
     await this.#untilIdle(DEADLINE_GRACE_MS);
@@ -178,71 +179,19 @@ export class Lane {
     this.#state = "stopped";
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
     clearTimeout(this.#timer);
-    clearTimeout(this.#lookTimer);
+    this.#leases.stopLooking();
     this.#settlements.stop();
-    for (const held of this.#held.values())
-      held.abort(new QuarryError("shutting_down", "the worker was stopped"));
+    this.#leases.abortAll("the worker was stopped");
     this.#onIdle?.();
   }
 
-  /** Renews every lease in one statement and aborts the handlers of those that are lost. */
-  async beat(): Promise<void> {
-    const { clock, store, log } = this.#environment;
-    const all = [...this.#held.values()].filter((held) => held.state !== "lost");
-    for (let start = 0; start < all.length; start += BEAT_BATCH_MAX) {
-      const some = all.slice(start, start + BEAT_BATCH_MAX);
-      const askedAt = clock.monotonic();
-      try {
-        const kept = await store.extend(some);
-        for (const held of some) {
-          if (kept.has(held.key)) held.leaseEndsAt = askedAt + this.queue.lease.ms;
-          else this.#lose(held);
-        }
-      } catch (error) {
-        log.warn({ queue: this.queue.name, error: messageOf(error) }, "leases could not be renewed");
-        this.dropExpired();
-      }
-    }
+  /** Renews every lease of the lane. */
+  beat(): Promise<void> {
+    return this.#leases.renew();
   }
 
-  /** Only reads, and not too often: on SQLite every commit of another process ends up here. */
-  #lookSoon(): void {
-    if (this.#lookTimer || this.#held.size === 0) return;
-    const { clock } = this.#environment;
-    const waitMs = Math.max(0, this.#lookedAt + LOOK_EVERY_MS - clock.monotonic());
-    this.#lookTimer = setTimeout(() => {
-      this.#lookTimer = undefined;
-      this.#lookedAt = clock.monotonic();
-      void this.#look();
-    }, waitMs);
-  }
-
-  /** Drops claims that were cancelled or taken, without waiting for the next heartbeat. */
-  async #look(): Promise<void> {
-    const { store, log } = this.#environment;
-    const some = [...this.#held.values()].filter((held) => held.state !== "lost");
-    try {
-      const kept = await store.stillHeld(some);
-      for (const held of some) if (!kept.has(held.key)) this.#lose(held);
-    } catch (error) {
-      log.debug({ queue: this.queue.name, error: messageOf(error) }, "claims could not be looked at");
-    }
-  }
-
-  /** For when renewing itself does not come back: what is past its lease by our own clock is not ours any more. */
   dropExpired(): void {
-    const now = this.#environment.clock.monotonic();
-    for (const held of [...this.#held.values()]) if (now >= held.leaseEndsAt) this.#lose(held);
-  }
-
-  /** A claim that is being settled is not lost: its settlement may have been what ended the lease. */
-  #lose(held: Held): void {
-    if (this.#held.get(held.key) !== held || held.state === "settling") return;
-    const wasWaiting = held.state === "waiting";
-    held.state = "lost";
-    held.abort(new QuarryError("lease_lost", `${this.queue.name} ${held.key}: the lease was lost`));
-    this.#settlements.verdicts.lost++;
-    if (wasWaiting) this.#forget(held);
+    this.#leases.dropExpired();
   }
 
   get #waitingCount(): number {
@@ -326,7 +275,7 @@ export class Lane {
     }
     for (const claim of claims) {
       const held = new Held(claim, askedAt + this.queue.lease.ms);
-      this.#held.set(claim.key, held);
+      this.#leases.add(held);
       this.#waiting.push(held);
     }
   }
@@ -448,7 +397,7 @@ export class Lane {
   }
 
   #forget(held: Held): void {
-    if (this.#held.get(held.key) === held) this.#held.delete(held.key);
+    this.#leases.forget(held);
     if (this.#onIdle && this.isIdle) this.#onIdle();
   }
 
