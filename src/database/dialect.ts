@@ -52,6 +52,8 @@ export interface Dialect {
   readonly skipLocked: string;
   readonly lockParents: string;
   readonly isSerial: boolean;
+  /** A random whole number below a thousand million. */
+  readonly random: string;
   greatest(a: string, b: string): string;
 
   keys(keys: readonly (string | number)[]): unknown;
@@ -125,10 +127,11 @@ export const postgresDialect: Dialect = {
   skipLocked: " for no key update skip locked",
   lockParents: " for no key update",
   isSerial: false,
+  random: "floor(random() * 1000000000)::bigint",
   greatest: (a, b) => `greatest(${a}, ${b})`,
   keys: (keys) => keys,
   batchParams: (entries) => {
-    const fields: Record<string, unknown[]> = {};
+    const fields: Record<string, unknown[]> = Object.create(null);
     for (const [key, ...values] of entries) fields[key] = values;
     return [entries.map(([key]) => key), JSON.stringify(fields)];
   },
@@ -171,6 +174,7 @@ export const sqliteDialect: Dialect = {
   skipLocked: "",
   lockParents: "",
   isSerial: true,
+  random: "abs(random() % 1000000000)",
   greatest: (a, b) => `max(${a}, ${b})`,
   keys: (keys) => JSON.stringify(keys),
   batchParams: (entries) => [JSON.stringify(entries)],
@@ -188,5 +192,6 @@ function tokensByKey(entries: readonly BatchEntry[]): string {
 
 function jsonColumn(json: string, name: string, kind: ColumnKind): string {
   const value = `${json} ->> '$."${name}"'`;
+  if (kind === "json") return `nullif(${json} -> '$."${name}"', 'null')`;
   return kind === "blob" ? `unhex(${value})` : value;
 }

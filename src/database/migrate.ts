@@ -116,6 +116,12 @@ export function statementsOf(sql: string): string[] {
       isKept = false;
       flush();
     } else if (!text.startsWith("--")) {
+      if (!isKept && /;\s*\S/.test(text)) {
+        throw new QuarryError(
+          "migration_failed",
+          `end each statement with its line, or put it between "-- keep" and "-- end": ${text}`,
+        );
+      }
       lines.push(line);
       if (!isKept && text.endsWith(";")) flush();
     }

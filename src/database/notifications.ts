@@ -79,10 +79,11 @@ export class PostgresNotifications {
   async #listen(): Promise<void> {
     const { signal } = this.#stopping;
     for (let failures = 0; !signal.aborted; failures++) {
-      const client = this.#settings.connect();
-      // From the first moment on: a connection that breaks while nobody listens would end the process.
-      client.on("error", () => undefined);
+      let client: pg.Client | undefined;
       try {
+        client = this.#settings.connect();
+        // From the first moment on: a connection that breaks while nobody listens would end the process.
+        client.on("error", () => undefined);
         await client.connect();
         await client.query(`listen ${PostgresNotifications.channel}`);
         client.on("notification", ({ payload }) => this.#topics.fire(payload ?? ""));
@@ -94,7 +95,7 @@ export class PostgresNotifications {
         if (!signal.aborted) this.#settings.onError(error);
       }
       // Half-open, it never says goodbye.
-      await Promise.race([client.end().catch(() => undefined), pause(END_TIMEOUT_MS)]);
+      await Promise.race([client?.end().catch(() => undefined), pause(END_TIMEOUT_MS)]);
       if (!signal.aborted) await pause(Math.min(RECONNECT_MAX_MS, 50 * 2 ** failures), signal);
     }
   }

@@ -36,6 +36,8 @@ const CONNECTION_SETUP = [
   "set jit = off",
 ].join("; ");
 
+const QUERY_TIMEOUT_MS = 60_000;
+const CLOSE_TIMEOUT_MS = 5_000;
 const REPLAYS_MAX = 8;
 const REPLAYABLE = new Set(["40001", "40P01"]);
 
@@ -66,6 +68,8 @@ class PostgresDatabase implements Database {
       max: settings.poolMax ?? 10,
       application_name: "quarry",
       connectionTimeoutMillis: 10_000,
+      // A connection that fell silent must not hold a lane for ever.
+      query_timeout: QUERY_TIMEOUT_MS,
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
       types: { getTypeParser },
@@ -118,7 +122,7 @@ class PostgresDatabase implements Database {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#notifications.close();
-    await this.#pool.end();
+    await Promise.race([this.#pool.end(), pause(CLOSE_TIMEOUT_MS)]);
   }
 
   async #transact<T>(work: (transaction: Transaction) => Promise<T>, after: (() => unknown)[]): Promise<T> {
@@ -184,14 +188,22 @@ async function run<T extends Row>(
 
 /** COMMIT is never repeated: when its answer is lost, nobody here knows whether it happened. */
 async function commit(client: pg.PoolClient): Promise<void> {
+  let command: string;
   try {
-    await run(client, "commit", []);
-  } catch (error) {
+    ({ command } = await client.query("commit"));
+  } catch (cause) {
+    const error = translated(cause);
     if (!isQuarryError(error, "database_unavailable")) throw error;
     throw new QuarryError(
       "commit_unknown",
       "the connection broke while committing: the change may or may not have been made",
       { cause: error.cause },
+    );
+  }
+  if (command !== "COMMIT") {
+    throw new QuarryError(
+      "database_failed",
+      "a statement of this transaction had failed and its error was not passed on: everything was rolled back",
     );
   }
 }
@@ -243,7 +255,7 @@ function isConnectionLost(error: unknown): boolean {
 
 const SOCKET_ERRORS = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EHOST|ENETUNREACH|EAI_AGAIN)/;
 const DRIVER_ERRORS =
-  /connection terminated|timeout exceeded when trying to connect|client has encountered a connection error|cannot use a pool after|not queryable|connection (was )?closed/i;
+  /connection terminated|query read timeout|timeout exceeded when trying to connect|client has encountered a connection error|cannot use a pool after|not queryable|connection (was )?closed/i;
 
 function translated(error: unknown): unknown {
   if (error instanceof QuarryError) return error;

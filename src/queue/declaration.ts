@@ -235,8 +235,8 @@ function checkLimits(queue: Queue): void {
   if (queue.rollUp.length > ROLL_UP_LEVELS_MAX)
     fail(queue, `more than ${ROLL_UP_LEVELS_MAX} levels of roll-up`);
   if (queue.group && queue.group.columns.length === 0) fail(queue, "a group needs at least one column");
-  if (queue.whenDone === "remove" && queue.results.length > 0) {
-    fail(queue, "rows that are removed when done cannot keep results");
+  if (queue.whenDone === "remove" && (queue.results.length > 0 || queue.rollUp.length > 0)) {
+    fail(queue, "rows that are removed when done can neither keep results nor roll up to parents");
   }
   if (queue.retention && !queue.columns.finishedAt)
     fail(queue, "retention needs columns.finishedAt to know a row's age");

@@ -145,24 +145,31 @@ function byShape(queue: Queue, rows: readonly Row[]): [string[], number[]][] {
 
 function encode(database: Database, queue: Queue, rows: readonly Row[]): string {
   const encoded = rows.map((row) => {
-    const json = JSON.stringify(row, (_name, value) => encodeValue(database, value));
+    const json = stringify(database, row);
     refuseUnstorable(json, `queue ${queue.name}: a row`);
     return json;
   });
   return `[${encoded.join(",")}]`;
 }
 
-export function encodeValue(database: Database, value: unknown): unknown {
-  if (value instanceof Uint8Array) return database.dialect.blob(value);
-  if (typeof value === "bigint") return value.toString();
-  return value;
+/** A Buffer turns itself into an object before a replacer sees it; what it was is still in its holder. */
+export function stringify(database: Database, value: unknown): string {
+  return JSON.stringify(value, function replace(this: Record<string, unknown>, name, encoded) {
+    const plain = this[name];
+    if (plain instanceof Uint8Array) return database.dialect.blob(plain);
+    return typeof plain === "bigint" ? plain.toString() : encoded;
+  });
 }
 
 /** $1 now, $2 rows, $3 delay in ms. */
 function insertSql(database: Database, queue: Queue, { columns, isDelayed, notice }: InsertForm): string {
   const { dialect } = database;
   const source = dialect.recordset(quoted(queue.table), 2);
-  const values: Record<string, string> = { [queue.columns.status]: literal(queue.statuses.pending) };
+  const values: Record<string, string> = {
+    [queue.columns.status]: literal(queue.statuses.pending),
+    // Keys can come back after a row was deleted; its tokens must not, or an old worker would hold the new row.
+    [queue.columns.token]: dialect.random,
+  };
   for (const [name, value] of Object.entries(queue.only)) values[name] = literal(value);
   for (const name of [queue.columns.createdAt, queue.columns.updatedAt]) if (name) values[name] = dialect.now;
   if (isDelayed) values[queue.columns.runAfter] = dialect.shift(dialect.now, dialect.param(3, "real"));
@@ -180,7 +187,51 @@ function insertSql(database: Database, queue: Queue, { columns, isDelayed, notic
   return notice ? `with inserted as (${insert}) select * from inserted where ${notice} is not null` : insert;
 }
 
+/** Tells new rows from duplicates, and finds the rows that were there before. */
 async function resolveDuplicates(
+  database: Database,
+  session: Session,
+  queue: Queue,
+  rows: readonly Row[],
+  json: string,
+  inserted: readonly Row[],
+): Promise<Enqueued[]> {
+  if (queue.key.type === "integer") return resolveByValues(database, session, queue, rows, json, inserted);
+  const keyOf = (row: Row) => String(row[queue.key.column]).toLowerCase();
+  const fresh = new Map(inserted.map((row) => [String(row[KEY]).toLowerCase(), row[KEY] as Key]));
+  const known = new Map<string, Key>();
+  if (fresh.size < rows.length) {
+    const { from, asked } = duplicatesSql(database, queue);
+    for (const row of await session.query(
+      `select ${asked} as asked, t.${quoted(queue.key.column)} as ${KEY} ${from}`,
+      [json],
+    )) {
+      known.set(String(row.asked).toLowerCase(), row[KEY] as Key);
+    }
+  }
+  return rows.map((row) => {
+    const key = fresh.get(keyOf(row));
+    return key !== undefined
+      ? { key, isNew: true }
+      : { key: found(queue, known.get(keyOf(row))), isNew: false };
+  });
+}
+
+/** The rows of the call beside those with the same values; the database compares them in its own types. */
+function duplicatesSql(database: Database, queue: Queue): { from: string; asked: string } {
+  const source = database.dialect.recordset(quoted(queue.table), 1);
+  const same = queue.dedupe.map((name) => {
+    const value = name in queue.only ? `t.${quoted(name)}` : source.column(name, kindOf(queue, name));
+    return `t.${quoted(name)} = ${value}`;
+  });
+  return {
+    from: `from ${source.from} join ${quoted(queue.table)} as t on ${same.join(" and ")}`,
+    asked: source.column(queue.key.column, "plain"),
+  };
+}
+
+/** Keys that the database makes say nothing about which row of the call they belong to; their values do. */
+async function resolveByValues(
   database: Database,
   session: Session,
   queue: Queue,
@@ -198,23 +249,27 @@ async function resolveDuplicates(
   );
   const known = new Map<string, Key>();
   if (inserted.length < rows.length) {
-    const source = database.dialect.recordset(quoted(queue.table), 1);
-    const same = queue.dedupe.map((name) => {
-      const value = name in queue.only ? `t.${quoted(name)}` : source.column(name, kindOf(queue, name));
-      return `t.${quoted(name)} = ${value}`;
-    });
     const columns = queue.dedupe.map((name) => `t.${quoted(name)}`).join(", ");
-    const sql = `select t.${quoted(queue.key.column)} as ${KEY}, ${columns} from ${source.from} join ${quoted(queue.table)} as t on ${same.join(" and ")}`;
+    const { from } = duplicatesSql(database, queue);
+    const sql = `select t.${quoted(queue.key.column)} as ${KEY}, ${columns} ${from}`;
     for (const row of await session.query(sql, [json])) known.set(signature(row), row[KEY] as Key);
   }
   return rows.map((row) => {
-    if (isUnique(row)) return { key: unique.next().value![KEY] as Key, isNew: true };
     const mark = signature(row);
-    const key = fresh.get(mark);
-    if (key === undefined) return { key: known.get(mark)!, isNew: false };
+    const isNew = isUnique(row) || fresh.has(mark);
+    const key = isUnique(row)
+      ? (unique.next().value?.[KEY] as Key | undefined)
+      : (fresh.get(mark) ?? known.get(mark));
     // A second row with the same values in one call is a duplicate of the first.
-    known.set(mark, key);
-    fresh.delete(mark);
-    return { key, isNew: true };
+    if (fresh.delete(mark) && key !== undefined) known.set(mark, key);
+    return { key: found(queue, key), isNew };
   });
+}
+
+function found(queue: Queue, key: Key | undefined): Key {
+  if (key !== undefined) return key;
+  throw new QuarryError(
+    "invalid_input",
+    `queue ${queue.name}: give every dedupe column (${queue.dedupe.join(", ")}) a value, in the type of its column`,
+  );
 }

@@ -56,21 +56,31 @@ export class Janitor {
   async sweep(): Promise<Sweep> {
     const total = { rescued: 0, failed: 0, promoted: 0, pruned: 0, mended: 0 };
     for (const store of this.#stores) {
-      await this.#inSteps(async () => {
-        const rescued = await store.rescueStale({ limit: SWEEP_LIMIT });
-        total.rescued += rescued.length;
-        total.failed += rescued.filter((row) => row.isFailed).length;
-        return rescued.length;
+      // One queue that cannot be swept must not keep the others' rows from being rescued.
+      await this.#sweepQueue(store, total).catch((error) => {
+        this.#log.warn({ queue: store.queue.name, error: messageOf(error) }, "the janitor's sweep failed");
       });
-      await this.#inSteps(async () => {
-        const promoted = await store.promoteDelayed({ limit: SWEEP_LIMIT });
-        total.promoted += promoted;
-        return promoted;
-      });
-      total.pruned += await this.#prune(store);
-      total.mended += await store.repair({ limit: SWEEP_LIMIT });
     }
     return total;
+  }
+
+  async #sweepQueue(
+    store: QueueStore<object>,
+    total: { -readonly [K in keyof Sweep]: number },
+  ): Promise<void> {
+    await this.#inSteps(async () => {
+      const rescued = await store.rescueStale({ limit: SWEEP_LIMIT });
+      total.rescued += rescued.length;
+      total.failed += rescued.filter((row) => row.isFailed).length;
+      return rescued.length;
+    });
+    await this.#inSteps(async () => {
+      const promoted = await store.promoteDelayed({ limit: SWEEP_LIMIT });
+      total.promoted += promoted;
+      return promoted;
+    });
+    total.pruned += await this.#prune(store);
+    total.mended += await store.repair({ limit: SWEEP_LIMIT });
   }
 
   async #prune(store: QueueStore<object>): Promise<number> {
@@ -100,12 +110,8 @@ export class Janitor {
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      try {
-        const sweep = await this.sweep();
-        if (sweep.rescued + sweep.mended > 0) this.#log.info(sweep, "janitor mended rows");
-      } catch (error) {
-        this.#log.warn({ error: messageOf(error) }, "the janitor's sweep failed");
-      }
+      const sweep = await this.sweep();
+      if (sweep.rescued + sweep.mended > 0) this.#log.info(sweep, "janitor mended rows");
       // Not all processes at the same moment.
       await pause(this.#everyMs * (0.8 + 0.4 * Math.random()), signal);
     }

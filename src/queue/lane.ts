@@ -1,4 +1,4 @@
-import type { Clock } from "../clock.ts";
+import { type Clock, pause } from "../clock.ts";
 import { messageOf, QuarryError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Telemetry } from "../telemetry.ts";
@@ -7,7 +7,7 @@ import { Held, type Task } from "./held.ts";
 import { Leases } from "./leases.ts";
 import type { Claim, Outcome, Verdict } from "./outcome.ts";
 import { type Settled, Settlements } from "./settlements.ts";
-import { cancelTopic, type QueueStore } from "./store.ts";
+import { CLAIM_MAX, cancelTopic, type QueueStore } from "./store.ts";
 
 /** A queue, what is done with its rows, and how many at once. */
 export interface LaneDeclaration<Payload extends object = Record<string, unknown>> {
@@ -56,6 +56,7 @@ interface LaneEnvironment {
 const PREFETCH_HORIZON_MS = 100;
 const PREFETCH_DEFAULT_MAX = 1_000;
 const POLL_DEFAULT_MS = 1_000;
+const PROMOTE_AGAIN_MS = 50;
 const ERROR_PAUSE_MAX_MS = 5_000;
 /** A handler that ignores its deadline is given this long, then its row goes on without it. */
 const DEADLINE_GRACE_MS = 1_000;
@@ -82,6 +83,8 @@ export class Lane {
   #mayHaveMore = true;
   #taskMs = Number.POSITIVE_INFINITY;
   #errors = 0;
+  #isPromoting = false;
+  #promotedAt = 0;
   #timer: NodeJS.Timeout | undefined;
   #unsubscribe: (() => void)[] = [];
   #onIdle: (() => void) | undefined;
@@ -91,6 +94,13 @@ export class Lane {
       throw new QuarryError(
         "invalid_declaration",
         `lane ${declaration.queue.name}: give either handle or handleBatch`,
+      );
+    }
+    for (const count of [declaration.concurrency ?? 1, declaration.batchSize ?? 1]) {
+      if (Number.isInteger(count) && count >= 1) continue;
+      throw new QuarryError(
+        "invalid_declaration",
+        `lane ${declaration.queue.name}: concurrency and batchSize are whole numbers from 1`,
       );
     }
     this.#declaration = declaration;
@@ -162,7 +172,7 @@ export class Lane {
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
     clearTimeout(this.#timer);
     this.#leases.stopLooking();
-    await this.#releaseWaiting();
+    await Promise.race([this.#releaseWaiting(), pause(graceMs)]);
     await this.#untilIdle(graceMs);
     this.#leases.abortAll("the worker is stopping");
     await this.#untilIdle(Math.min(graceMs, DEADLINE_GRACE_MS));
@@ -242,7 +252,7 @@ export class Lane {
     const { store, worker, clock, log } = this.#environment;
     const backlogMax =
       2 * ((this.#declaration.prefetchMax ?? PREFETCH_DEFAULT_MAX) + this.#concurrency * this.#batchSize);
-    const limit = Math.min(this.#wanted(), backlogMax - this.#settlements.unwritten);
+    const limit = Math.min(this.#wanted(), backlogMax - this.#settlements.unwritten, CLAIM_MAX);
     if (limit < 1) return;
     this.#isClaiming = true;
     this.#mayHaveMore = false;
@@ -252,8 +262,12 @@ export class Lane {
       this.#errors = 0;
       this.#claimed += claims.length;
       this.#take(claims, askedAt);
-      if (claims.length === limit) this.#mayHaveMore = true;
-      else this.#lookAgainLater();
+      if (claims.length < limit) this.#lookAgainLater();
+      else {
+        this.#mayHaveMore = true;
+        // Rows that fall due must not wait for the backlog to end.
+        if (askedAt - this.#promotedAt >= this.#pollMs) void this.#promoteDue();
+      }
     } catch (error) {
       log.warn({ queue: this.queue.name, error: messageOf(error) }, "claiming failed");
       this.#lookAgainIn(Math.min(ERROR_PAUSE_MAX_MS, 50 * 2 ** this.#errors++) * (0.5 + Math.random()));
@@ -281,9 +295,8 @@ export class Lane {
   }
 
   #lookAgainLater(): void {
-    const pollMs = this.#declaration.pollMs ?? POLL_DEFAULT_MS;
-    this.#lookAgainIn(pollMs * (0.8 + 0.4 * Math.random()));
-    void this.#promoteDue(pollMs);
+    this.#lookAgainIn(this.#pollMs * (0.8 + 0.4 * Math.random()));
+    void this.#promoteDue();
   }
 
   #lookAgainIn(ms: number): void {
@@ -292,15 +305,27 @@ export class Lane {
     this.#timer = setTimeout(() => this.wake(), ms);
   }
 
+  get #pollMs(): number {
+    return this.#declaration.pollMs ?? POLL_DEFAULT_MS;
+  }
+
   /** Delayed rows become claimable here, so that a retry starts when it is due and not a poll later. */
-  async #promoteDue(pollMs: number): Promise<void> {
-    const { store, log } = this.#environment;
+  async #promoteDue(): Promise<void> {
+    const { store, log, clock } = this.#environment;
+    if (this.#isPromoting) return;
+    this.#isPromoting = true;
     try {
-      if ((await store.promoteDelayed()) > 0) return this.wake();
+      this.#promotedAt = clock.monotonic();
       const dueMs = await store.nextDueMs();
-      if (dueMs !== undefined && dueMs < pollMs) this.#lookAgainIn(dueMs + 1);
+      if (dueMs === undefined || dueMs >= this.#pollMs) return;
+      if (dueMs > 0) this.#lookAgainIn(dueMs + 1);
+      else if ((await store.promoteDelayed()) > 0) this.wake();
+      // Somebody else is at it.
+      else this.#lookAgainIn(PROMOTE_AGAIN_MS);
     } catch (error) {
       log.debug({ queue: this.queue.name, error: messageOf(error) }, "delayed rows could not be promoted");
+    } finally {
+      this.#isPromoting = false;
     }
   }
 
@@ -326,14 +351,15 @@ export class Lane {
       clearTimeout(deadline);
       this.#running--;
       this.#learn(clock.monotonic() - startedAt);
-      for (const [index, held] of batch.entries()) this.#finish(held, outcomes[index] ?? { kind: "done" });
+      for (const [index, held] of batch.entries())
+        this.#finish(held, outcomes[index] ?? outcomeOfNothing(held));
       this.#pump();
     };
     const fail = (error: unknown) => end(batch.map((held) => outcomeOfError(error, held)));
     const deadline = this.#armDeadline(batch, fail);
     try {
       const result = this.#callHandler(batch);
-      if (result instanceof Promise) result.then(end, fail);
+      if (isPromise(result)) result.then(end, fail);
       else end(result);
     } catch (error) {
       fail(error);
@@ -351,7 +377,7 @@ export class Lane {
     }
     if (!handle) return handleBatch!(batch).then((outcomes) => this.#checked(batch, outcomes));
     const result = handle(batch[0]!);
-    return result instanceof Promise ? result.then((outcome) => [outcome]) : [result];
+    return isPromise(result) ? Promise.resolve(result).then((outcome) => [outcome]) : [result];
   }
 
   /** An outcome too few would mark a row done that nobody looked at. */
@@ -433,10 +459,19 @@ export class Lane {
   }
 }
 
+/** Returning nothing means done, unless the handler had been told to stop. */
+function outcomeOfNothing(held: Held): Outcome {
+  return held.abortReason ? outcomeOfError(held.abortReason, held) : { kind: "done" };
+}
+
 /** A handler that throws is retried; one that was stopped because the worker goes down gives its row back. */
 function outcomeOfError(error: unknown, held: Held): Outcome {
   if (held.abortedBecause === "shutting_down") return { kind: "released" };
   if (held.abortedBecause === "timeout") return { kind: "retry", reason: messageOf(held.abortReason) };
   const name = error instanceof Error && error.name !== "Error" ? `${error.name}: ` : "";
   return { kind: "retry", reason: `${name}${messageOf(error)}` };
+}
+
+function isPromise<T>(value: T | Promise<T>): value is Promise<T> {
+  return typeof (value as Promise<T> | undefined)?.then === "function";
 }

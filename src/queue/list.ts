@@ -51,7 +51,10 @@ export async function listRows(database: Database, queue: Queue, options: ListOp
     found.length > limit && last
       ? encodeCursor(position.map((_column, index) => last[`${CURSOR}${index}`]))
       : undefined;
-  return { rows: rows.map((row) => ({ key: row[KEY] as Key, row: withoutEngineNames(queue, row) })), next };
+  return {
+    rows: rows.map((row) => ({ key: row[KEY] as Key, row: withoutEngineNames(queue, row, database) })),
+    next,
+  };
 }
 
 export async function countRows(
@@ -133,16 +136,26 @@ function decodeCursor(cursor: string, length: number): unknown[] {
   );
 }
 
-export function withoutEngineNames(queue: Queue, row: Row): Row {
+function withoutEngineNames(queue: Queue, row: Row, database: Database): Row {
   const plain: Row = {};
-  for (const name of columnsOf(queue)) plain[name] = readValue(queue, name, row[name]);
+  for (const name of columnsOf(queue))
+    plain[name] = shownValue(queue, name, row[name], database.dialect.name === "sqlite");
   return plain;
 }
 
+/** A list shows what it cannot read as it stands, so that it can be found and mended. */
+function shownValue(queue: Queue, name: string, value: unknown, isText: boolean): unknown {
+  try {
+    return readValue(queue, name, value, isText);
+  } catch {
+    return value;
+  }
+}
+
 /** SQLite keeps JSON as text and booleans as 0 and 1; readers see the same from both databases. */
-export function readValue(queue: Queue, name: string, value: unknown): unknown {
+export function readValue(queue: Queue, name: string, value: unknown, isText: boolean): unknown {
   const kind = queue.kinds[name];
-  if (kind === "json" && typeof value === "string") return JSON.parse(value);
+  if (kind === "json" && isText && typeof value === "string") return JSON.parse(value);
   const isBoolean = kind === "boolean" || name === queue.group?.turn;
   if (isBoolean && typeof value === "number") return value !== 0;
   return value;

@@ -1,4 +1,4 @@
-import type { Database } from "../database/database.ts";
+import type { Database, Session } from "../database/database.ts";
 import { literal } from "../database/dialect.ts";
 import { QuarryError } from "../errors.ts";
 import { columnsOf, type Queue } from "./declaration.ts";
@@ -24,7 +24,28 @@ export async function prepareQueue(database: Database, queue: Queue): Promise<vo
       named.filter((name) => name !== undefined),
     );
   }
-  for (const index of indexesOf(queue)) await database.query(index.sql);
+  await createIndexes(database, queue);
+}
+
+/** Any number that all processes agree on. */
+const POSTGRES_LOCK = 7310_0002;
+
+/** Only what is missing: creating an index waits for every writer of the table, even when it is there already. */
+async function createIndexes(database: Database, queue: Queue): Promise<void> {
+  const missing = async (session: Session) => {
+    const sql =
+      database.dialect.name === "postgres"
+        ? "select indexname as name from pg_indexes where schemaname = any(current_schemas(false))"
+        : "select name from sqlite_schema where type = 'index'";
+    const have = new Set((await session.query(sql)).map((row) => String(row.name)));
+    return indexesOf(queue).filter((index) => !have.has(index.name));
+  };
+  if ((await missing(database)).length === 0) return;
+  await database.transaction(async (transaction) => {
+    if (database.dialect.name === "postgres")
+      await transaction.query(`select pg_advisory_xact_lock(${POSTGRES_LOCK})`);
+    for (const index of await missing(transaction)) await transaction.query(index.sql);
+  });
 }
 
 async function checkColumns(

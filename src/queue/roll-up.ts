@@ -39,7 +39,14 @@ export function compileRollUp(queue: Queue, dialect: Dialect, now: () => string 
     if (!statements || keys.length === 0) return;
     if (!dialect.isSerial) await session.query(statements.lock, [dialect.keys(keys)]);
     const rows = await session.query(statements.derive, [dialect.keys(keys)]);
-    const changed = rows.filter((row) => row.derived !== row.status);
+    // No child is left that counts (all were cancelled): what was open is over.
+    const open = [queue.statuses.running, queue.statuses.pending];
+    const settled = rows.map((row) =>
+      row.derived === null
+        ? { ...row, derived: open.includes(String(row.status)) ? queue.statuses.done : row.status }
+        : row,
+    );
+    const changed = settled.filter((row) => row.derived !== row.status);
     for (const [status, group] of Map.groupBy(changed, (row) => String(row.derived))) {
       const write = statements.write.get(status)!;
       await session.query(write, [now(), dialect.keys(group.map((row) => row.key as Key))]);
@@ -58,7 +65,10 @@ export function compileRollUp(queue: Queue, dialect: Dialect, now: () => string 
       for (const [depth, statements] of levels.entries()) {
         const { rows, next } = await pageOf(database, statements.page, cursors[depth], limit);
         cursors[depth] = next;
-        const wrong = rows.filter((row) => row.derived !== row.status).map((row) => row.key);
+        // A parent without children may not have got them yet.
+        const wrong = rows
+          .filter((row) => row.derived !== null && row.derived !== row.status)
+          .map((row) => row.key);
         if (wrong.length === 0) continue;
         await database.transaction((session) => follow(session, wrong, depth));
         mended += wrong.length;
@@ -144,7 +154,7 @@ function derivedStatus(queue: Queue, depth: number): string {
     [[statuses.done], statuses.done],
   ];
   const branches = rules.map(([words, result]) => `when ${any(words)} then ${literal(result)}`);
-  return `case ${branches.join(" ")} else p.${quoted(level.status)} end`;
+  return `case ${branches.join(" ")} end`;
 }
 
 function writeParent(queue: Queue, dialect: Dialect, level: RollUpLevel, status: string): string {

@@ -2,7 +2,7 @@ import type { Database, Row, Statement, Transaction } from "../database/database
 import type { BatchEntry } from "../database/dialect.ts";
 import { QuarryError } from "../errors.ts";
 import type { Queue } from "./declaration.ts";
-import { encodeValue } from "./enqueue.ts";
+import { stringify } from "./enqueue.ts";
 import type { Followers } from "./followers.ts";
 import type { Claim, Outcome, Settlement, Verdict } from "./outcome.ts";
 import type { Key } from "./roll-up.ts";
@@ -164,10 +164,8 @@ export class Settler {
         throw new QuarryError("invalid_input", `queue ${this.#queue.name} declares no result column ${name}`);
       }
     }
-    const encode = (value: unknown) =>
-      JSON.stringify(value, (_name, item) => encodeValue(this.#database, item));
-    const json = encode(result);
-    return isStorable(json) ? json : encode(cleanValue(result));
+    const json = stringify(this.#database, result);
+    return isStorable(json) ? json : stringify(this.#database, cleanValue(result));
   }
 
   /** Rows that this very token settled before: every other transition raises the token. */

@@ -1,5 +1,5 @@
 import { pause } from "../clock.ts";
-import { isQuarryError, messageOf } from "../errors.ts";
+import { isQuarryError, messageOf, QuarryError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Held } from "./held.ts";
 import type { Outcome, Settlement, Verdict } from "./outcome.ts";
@@ -7,6 +7,7 @@ import type { QueueStore } from "./store.ts";
 
 const BATCH_MAX = 2_000;
 const PAUSE_MAX_MS = 5_000;
+const FAILURES_MAX = 10;
 
 /** A settlement whose claim is still in a lane's hands. */
 interface Finished extends Settlement {
@@ -87,31 +88,41 @@ export class Settlements {
           { queue: this.#store.queue.name, count: settlements.length, error: messageOf(error) },
           "settling failed",
         );
-        if (!isAway(error)) return this.#writeApart(settlements);
-        const signal = AbortSignal.any([this.#stopping.signal, this.#hurry.signal]);
-        await pause(Math.min(PAUSE_MAX_MS, 50 * 2 ** failures) * (0.5 + Math.random()), signal);
+        const [only, ...others] = settlements;
+        if (isAway(error) || (isUnclear(error) && failures < FAILURES_MAX)) await this.#wait(failures);
+        else if (others.length > 0) return this.#writeApart(settlements);
+        else return this.#writeRefused(only!, error);
       }
     }
     return [];
   }
 
-  /** One outcome that the database refuses must not hold up the others: it becomes that row's failure. */
+  /** One outcome that the database refuses must not hold up the others. */
   async #writeApart(settlements: readonly Settlement[]): Promise<Verdict[]> {
     const verdicts: Verdict[] = [];
-    for (const settlement of settlements) {
-      try {
-        verdicts.push(...(await this.#store.settle([settlement], { isRepeat: true })));
-      } catch (error) {
-        const reason = `the outcome could not be written: ${messageOf(error)}`;
-        const outcome: Outcome = isAway(error) ? settlement.outcome : { kind: "failed", reason };
-        const retried = this.#store.settle([{ claim: settlement.claim, outcome }], { isRepeat: true });
-        verdicts.push(...(await retried.catch((): Verdict[] => ["lost"])));
-      }
-    }
+    for (const settlement of settlements) verdicts.push(...(await this.#write([settlement])));
     return verdicts;
+  }
+
+  /** It becomes that row's failure; an effect that threw is retried, as a handler that throws is. */
+  async #writeRefused({ claim }: Settlement, error: unknown): Promise<Verdict[]> {
+    const reason = `the outcome could not be written: ${messageOf(error)}`;
+    const outcome: Outcome = { kind: error instanceof QuarryError ? "failed" : "retry", reason };
+    return this.#store.settle([{ claim, outcome }], { isRepeat: true }).catch((): Verdict[] => ["lost"]);
+  }
+
+  async #wait(failures: number): Promise<void> {
+    const signal = AbortSignal.any([this.#stopping.signal, this.#hurry.signal]);
+    await pause(Math.min(PAUSE_MAX_MS, 50 * 2 ** failures) * (0.5 + Math.random()), signal);
   }
 }
 
+/** Comes back by itself. */
 function isAway(error: unknown): boolean {
-  return isQuarryError(error, "database_unavailable", "commit_unknown", "disk_full");
+  return isQuarryError(error, "database_unavailable", "commit_unknown", "disk_full", "timeout");
+}
+
+/** A statement that timed out, a server that is read-only for a moment: worth some more tries. */
+function isUnclear(error: unknown): boolean {
+  return isQuarryError(error, "database_failed", "internal");
 }

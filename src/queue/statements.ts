@@ -119,7 +119,7 @@ class Compiler {
         ...(columns.startedAt && { [columns.startedAt]: now }),
         ...(attempts.count === "claims" && { [columns.attempts]: `t.${quoted(columns.attempts)} + 1` }),
       },
-      isPicked,
+      columns.worker ? isPicked : `${isPicked} and ${this.#dialect.param(2, "text")} is not null`,
     );
   }
 
@@ -308,7 +308,9 @@ class Compiler {
     const { updatedAt } = this.#queue.columns;
     const all = { ...set, ...(updatedAt && { [updatedAt]: this.#dialect.now }) };
     const assignments = Object.entries(all).map(([name, value]) => `${quoted(name)} = ${value}`);
-    return `update ${this.#table} as t set ${[...assignments, ...(merged ? [merged] : [])].join(", ")}${from} where ${where}`;
+    const sql = `update ${this.#table} as t set ${[...assignments, ...(merged ? [merged] : [])].join(", ")}${from} where ${where}`;
+    // PostgreSQL refuses a parameter that no part of the statement names.
+    return sql.includes(this.#dialect.now) ? sql : `${sql} and ${this.#dialect.now} is not null`;
   }
 
   /** What leaving `running` for good writes; `keepsGoing` is the condition under which the row is not over yet. */

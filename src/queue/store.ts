@@ -1,6 +1,6 @@
 import type { Database, Row, Session, Transaction } from "../database/database.ts";
 import type { BatchEntry } from "../database/dialect.ts";
-import { QuarryError } from "../errors.ts";
+import { messageOf, QuarryError } from "../errors.ts";
 import type { Queue } from "./declaration.ts";
 import { type Enqueued, type EnqueueOptions, Inserter, type Inserts } from "./enqueue.ts";
 import { Followers } from "./followers.ts";
@@ -90,7 +90,7 @@ export interface PruneOptions {
   readonly limit?: number;
 }
 
-const CLAIM_MAX = 10_000;
+export const CLAIM_MAX = 10_000;
 const SWEEP_LIMIT = 500;
 
 export function openQueue<Payload extends object>(
@@ -147,15 +147,35 @@ class Store implements QueueStore<object> {
     if (!(Number.isInteger(limit) && limit >= 1 && limit <= CLAIM_MAX)) {
       throw new QuarryError("invalid_input", `a claim takes 1 to ${CLAIM_MAX} rows, not ${limit}`);
     }
-    if (!this.#sql.mark && !this.#followers.needTransaction) {
-      return (await this.#pick(this.database, worker, limit)).map(this.#toClaim);
+    const rows = await this.#take(worker, limit);
+    const claims: Claim<object>[] = [];
+    const unreadable: Settlement[] = [];
+    for (const row of rows) {
+      const claim = this.#toClaim(row);
+      try {
+        for (const name of this.queue.reads)
+          claim.row[name] = readValue(this.queue, name, row[name], this.#isText);
+        claims.push(claim);
+      } catch (error) {
+        unreadable.push({
+          claim,
+          outcome: { kind: "failed", reason: `the row cannot be read: ${messageOf(error)}` },
+        });
+      }
     }
+    // One row that nobody can read must not keep the others from being worked.
+    if (unreadable.length > 0) await this.settle(unreadable);
+    return claims;
+  }
+
+  async #take(worker: string, limit: number): Promise<Row[]> {
+    if (!this.#sql.mark && !this.#followers.needTransaction) return this.#pick(this.database, worker, limit);
     // A look costs no lock: workers with nothing to do leave SQLite's one writer alone.
     if (this.#sql.mark && (await this.database.query(this.#sql.pick, [1])).length === 0) return [];
     return this.database.transaction(async (transaction) => {
       const rows = await this.#pick(transaction, worker, limit);
       await this.#followers.moveParents(transaction, rows);
-      return rows.map(this.#toClaim);
+      return rows;
     });
   }
 
@@ -170,17 +190,19 @@ class Store implements QueueStore<object> {
     return rows;
   }
 
-  readonly #toClaim = (row: Row): Claim<object> => {
-    const payload: Row = {};
-    for (const name of this.queue.reads) payload[name] = readValue(this.queue, name, row[name]);
+  #toClaim(row: Row): Claim<Row> {
     return {
       key: row[KEY] as Key,
       token: Number(row[TOKEN]),
       attempt: Number(row[ATTEMPT]),
       attemptsMax: Number(row[ATTEMPTS_MAX]),
-      row: payload,
+      row: {},
     };
-  };
+  }
+
+  get #isText(): boolean {
+    return this.database.dialect.name === "sqlite";
+  }
 
   async extend(claims: readonly Claim<object>[]): Promise<Set<Key>> {
     if (claims.length === 0) return new Set();

@@ -31,7 +31,8 @@ export class Worker {
   #heartbeat: NodeJS.Timeout | undefined;
   #isBeating = false;
   #stopped: Promise<void> | undefined;
-  #kill = Promise.withResolvers<void>();
+  readonly #killed = Promise.withResolvers<void>();
+  readonly #ended = Promise.withResolvers<void>();
 
   constructor(settings: WorkerSettings) {
     if (settings.lanes.length === 0)
@@ -84,19 +85,19 @@ export class Worker {
   kill(): void {
     clearInterval(this.#heartbeat);
     for (const lane of this.#lanes) lane.kill();
-    this.#kill.resolve();
+    this.#killed.resolve();
+    this.#ended.resolve();
   }
 
   /** The first SIGTERM or SIGINT stops, the second kills. Resolves when the worker has stopped. */
   async untilSignal(): Promise<void> {
-    const done = Promise.withResolvers<void>();
     const onSignal = () => {
       if (this.#stopped) this.kill();
-      else this.stop().then(done.resolve, done.reject);
+      else void this.stop();
     };
     process.on("SIGTERM", onSignal).on("SIGINT", onSignal);
     try {
-      await Promise.race([done.promise, this.#kill.promise]);
+      await this.#ended.promise;
     } finally {
       process.off("SIGTERM", onSignal).off("SIGINT", onSignal);
     }
@@ -105,9 +106,10 @@ export class Worker {
   async #stop(): Promise<void> {
     await Promise.race([
       Promise.all(this.#lanes.map((lane) => lane.stop(this.#graceMs))),
-      this.#kill.promise,
+      this.#killed.promise,
     ]);
     clearInterval(this.#heartbeat);
+    this.#ended.resolve();
     this.#log.info({ worker: this.id }, "worker stopped");
   }
 

@@ -81,6 +81,16 @@ describe("PostgreSQL", () => {
     assert.equal(calls, 1);
   });
 
+  it("a transaction that went on after a failed statement does not count as committed", async () => {
+    const swallowing = database.transaction(async (session) => {
+      await session.query("insert into t values (1)").catch(() => undefined);
+    });
+    await assert.rejects(
+      swallowing,
+      (error) => isQuarryError(error, "database_failed") && /rolled back/.test(error.message),
+    );
+  });
+
   it("a COMMIT whose answer is lost is not repeated", async () => {
     await database.query("create table slow (a integer)");
     await database.query(

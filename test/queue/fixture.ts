@@ -203,6 +203,8 @@ export function schema(dialect: "sqlite" | "postgres"): string[] {
       note text, status ${statusOf(four)} not null default 'pending', ${engine})`,
     `create table steps (id ${serial}, entity_type text not null, entity_id text not null, position integer not null default 0,
       note text, has_turn boolean not null default false, status ${statusOf(four)} not null default 'pending', ${engine})`,
+    `create table bare (id ${serial}, status text not null default 'pending', lease_token bigint not null default 0,
+      lease_until ${time}, run_after ${time}, attempts integer not null default 0, error text)`,
     ...QUEUES.flatMap((queue) => indexesOf(queue).map((index) => index.sql)),
   ];
 }

@@ -85,7 +85,9 @@ class Run {
       case "submit": {
         const rows = await probe.shape.rows(probe.fixture, step.count);
         const options = step.delayMs > 0 ? { delayMs: step.delayMs } : {};
-        for (const { key } of await probe.store.enqueue(rows, options)) model.submit(key, step.delayMs);
+        for (const { key } of await probe.store.enqueue(rows, options)) {
+          model.submit(key, step.delayMs, (await probe.view(key)).token);
+        }
         break;
       }
       case "claim": {

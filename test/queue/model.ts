@@ -26,14 +26,14 @@ export class QueueModel {
     this.#queue = queue;
   }
 
-  submit(key: Key, delayMs: number): void {
+  submit(key: Key, delayMs: number, token: number): void {
     const dueAt = delayMs > 0 ? this.nowMs + delayMs : undefined;
     this.rows.set(key, {
       key,
       order: this.#order++,
       status: "pending",
       attempts: 0,
-      token: 0,
+      token,
       dueAt,
       leaseEndsAt: undefined,
     });

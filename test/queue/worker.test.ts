@@ -301,6 +301,14 @@ for (const [name, open] of Object.entries(OPENERS)) {
       assert.ok(rows.every(({ row }) => row.attempts === 0 && row.error_message === null));
     });
 
+    it("a handler that just returns when it is aborted has not done its work", async () => {
+      await enqueue(1);
+      const worker = work({ handle: ({ signal }) => aborted(signal) }, { graceMs: 30 });
+      await until(async () => (await count("processing")) === 1);
+      await worker.stop();
+      assert.deepEqual([await count("completed"), await count("pending")], [0, 1]);
+    });
+
     it("a handler that does not finish in time is aborted and its row given back", async () => {
       await enqueue(2);
       const reasons: unknown[] = [];

@@ -55,7 +55,7 @@ export function testEnqueue(fixture: () => Fixture): void {
 
     it("JSON, bytes and text come back as they went in", async () => {
       const payload = { text: "ü \\u0000 \"quoted\" 'single' \n", list: [1, 2.5, true, null, { deep: [] }] };
-      const bytes = new Uint8Array([0, 1, 127, 128, 255]);
+      const bytes = Buffer.from([0, 1, 127, 128, 255]);
       const [first] = await store.enqueue([{ recipient: "x'); drop table messages; --", payload, bytes }]);
       const [claim] = await store.claim({ worker: "w", limit: 1 });
       assert.deepEqual(claim!.row, { recipient: "x'); drop table messages; --", payload });

@@ -22,20 +22,21 @@ export function testLifecycle(fixture: () => Fixture): void {
         const view = await p.view(key!);
         assert.equal(view.status, words.pending);
         assert.deepEqual(
-          [view.attempts, view.token, view.error, view.lease, view.worker, view.finishedAt],
-          [0, 0, null, null, null, null],
+          [view.attempts, view.error, view.lease, view.worker, view.finishedAt],
+          [0, null, null, null, null],
         );
       });
 
       it("is claimed with its payload, a token and the number of the attempt", async () => {
         const [key] = await p.enqueue();
+        const before = (await p.view(key!)).token;
         const claim = await p.claimOne();
-        assert.deepEqual([claim.key, claim.token, claim.attempt, claim.attemptsMax], [key, 1, 1, 3]);
+        assert.deepEqual([claim.key, claim.token, claim.attempt, claim.attemptsMax], [key, before + 1, 1, 3]);
         assert.deepEqual(Object.keys(claim.row).sort(), [...shape.queue.reads].sort());
         const view = await p.view(key!);
         assert.equal(view.status, words.running);
         assert.equal(view.worker, "w1");
-        assert.equal(view.token, 1);
+        assert.equal(view.token, claim.token);
         assert.notEqual(view.lease, null);
         assert.equal(view.attempts, p.attempts({ failures: 0, isTrying: true }));
       });
@@ -104,7 +105,7 @@ export function testLifecycle(fixture: () => Fixture): void {
         assert.equal(view.attempts, 1);
         assert.deepEqual([view.lease, view.worker, view.finishedAt], [null, null, null]);
         const again = await p.claimOne("w2");
-        assert.deepEqual([again.key, again.attempt, again.token], [key, 2, 2]);
+        assert.deepEqual([again.key, again.attempt, again.token], [key, 2, claim.token + 1]);
       });
 
       it("a delayed retry stays away until it is due and was promoted", async () => {
@@ -169,7 +170,7 @@ export function testLifecycle(fixture: () => Fixture): void {
           [words.pending, 0, null, null],
         );
         const again = await p.claimOne();
-        assert.deepEqual([again.attempt, again.token], [1, 2]);
+        assert.deepEqual([again.attempt, again.token], [1, claim.token + 1]);
       });
 
       it("a release with a delay waits for it", async () => {
@@ -523,6 +524,18 @@ export function testLifecycle(fixture: () => Fixture): void {
         assert.equal(await p.exists(b!.key), false);
         assert.equal(await p.exists(running!.key), true);
         assert.equal(await p.exists(young!.key), true);
+      });
+
+      it("a key that comes back after its row was deleted is fenced against the old row's worker", async () => {
+        const [key] = await p.enqueue();
+        const zombie = await p.claimOne("zombie");
+        await fixture().database.query(`delete from ${shape.queue.table}`);
+        const [row] = await p.shape.rows(fixture(), 1);
+        await p.store.enqueue([{ ...row, [shape.queue.key.column]: key }]);
+        await p.claimOne("owner");
+        assert.equal((await p.store.extend([zombie])).size, 0);
+        assert.deepEqual(await p.store.settle([{ claim: zombie, outcome: done() }]), ["lost"]);
+        assert.equal((await p.view(key!)).worker, "owner");
       });
 
       it("tokens only rise, through every kind of transition", async () => {

@@ -111,6 +111,15 @@ export function testParents(fixture: () => Fixture): void {
       assert.deepEqual([await section(1), await book(1)], ["completed", "pending"]);
     });
 
+    it("cancelling all children completes what was open", async () => {
+      const keys = await enqueue(1, 1);
+      await claim(1);
+      await store.cancel(keys);
+      assert.equal(await section(1), "completed");
+      assert.equal(await store.repair(), 0);
+      assert.equal(await section(2), "pending", "a parent that has no children yet is left alone");
+    });
+
     it("pruning children leaves parents that have none as they were", async () => {
       await enqueue(1);
       const [c] = await claim(1);
