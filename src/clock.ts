@@ -40,3 +40,9 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
     signal?.addEventListener("abort", done, { once: true });
   });
 }
+
+/** Waits for `work`, but no longer than `ms`; what is left of the time keeps no process alive. */
+export async function atMost(ms: number, work: Promise<unknown> | undefined): Promise<void> {
+  const over = new AbortController();
+  await Promise.race([work, pause(ms, over.signal)]).finally(() => over.abort());
+}

@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { pause } from "../clock.ts";
+import { atMost, pause } from "../clock.ts";
 import { literal } from "./dialect.ts";
 import { Topics } from "./topics.ts";
 
@@ -95,7 +95,10 @@ export class PostgresNotifications {
         if (!signal.aborted) this.#settings.onError(error);
       }
       // Half-open, it never says goodbye.
-      await Promise.race([client?.end().catch(() => undefined), pause(END_TIMEOUT_MS)]);
+      await atMost(
+        END_TIMEOUT_MS,
+        client?.end().catch(() => undefined),
+      );
       if (!signal.aborted) await pause(Math.min(RECONNECT_MAX_MS, 50 * 2 ** failures), signal);
     }
   }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import pg from "pg";
-import { type Clock, isoTime, pause, systemClock } from "../clock.ts";
+import { atMost, type Clock, isoTime, pause, systemClock } from "../clock.ts";
 import { isQuarryError, messageOf, QuarryError } from "../errors.ts";
 import {
   type Database,
@@ -122,7 +122,7 @@ class PostgresDatabase implements Database {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#notifications.close();
-    await Promise.race([this.#pool.end(), pause(CLOSE_TIMEOUT_MS)]);
+    await atMost(CLOSE_TIMEOUT_MS, this.#pool.end());
   }
 
   async #transact<T>(work: (transaction: Transaction) => Promise<T>, after: (() => unknown)[]): Promise<T> {

@@ -1,4 +1,4 @@
-import { type Clock, pause } from "../clock.ts";
+import { atMost, type Clock } from "../clock.ts";
 import { messageOf, QuarryError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Telemetry } from "../telemetry.ts";
@@ -172,7 +172,7 @@ export class Lane {
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
     clearTimeout(this.#timer);
     this.#leases.stopLooking();
-    await Promise.race([this.#releaseWaiting(), pause(graceMs)]);
+    await atMost(graceMs, this.#releaseWaiting());
     await this.#untilIdle(graceMs);
     this.#leases.abortAll("the worker is stopping");
     await this.#untilIdle(Math.min(graceMs, DEADLINE_GRACE_MS));
@@ -408,7 +408,7 @@ export class Lane {
     if (held.state === "lost") this.#forget(held);
     if (held.state !== "running" || this.#state === "stopped") return;
     held.state = "settling";
-    this.#settlements.add(held, outcome);
+    this.#settlements.add(held, OUTCOME_KINDS.has(outcome.kind) ? outcome : notAnOutcome(outcome));
   }
 
   #settled(settled: readonly Settled[]): void {
@@ -457,6 +457,16 @@ export class Lane {
     });
     this.#onIdle = undefined;
   }
+}
+
+const OUTCOME_KINDS: ReadonlySet<unknown> = new Set<Outcome["kind"]>(["done", "retry", "failed", "released"]);
+
+function notAnOutcome(value: unknown): Outcome {
+  const shown = JSON.stringify(value)?.slice(0, 100);
+  return {
+    kind: "retry",
+    reason: `the handler returned ${shown}, which is no outcome: return done(), retry(), failed(), released() or nothing`,
+  };
 }
 
 /** Returning nothing means done, unless the handler had been told to stop. */

@@ -17,7 +17,7 @@ export interface Predicates {
   readonly done: string;
   /** Of this queue at all. */
   readonly member: string;
-  /** Waits for its group's turn; only with a group. */
+  /** Could run if it had its group's turn: a delayed row, or one whose gate is shut, holds nobody up. */
   readonly behind: string;
 }
 
@@ -43,7 +43,9 @@ export function predicatesOf(queue: Queue, alias = "t"): Predicates {
     failedForGood: all(equals(status, statuses.failed), ...isTerminal),
     done: all(equals(status, statuses.done)),
     member: members.length > 0 ? members.join(" and ") : "true",
-    behind: queue.group ? all(isWaiting, attemptsLeft, `${column(queue.group.turn)} = false`) : "false",
+    behind: queue.group
+      ? all(isWaiting, isDue, attemptsLeft, ...gates, `${column(queue.group.turn)} = false`)
+      : "false",
   };
 }
 

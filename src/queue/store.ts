@@ -243,6 +243,7 @@ class Store implements QueueStore<object> {
 
   async promoteDelayed({ limit = SWEEP_LIMIT } = {}): Promise<number> {
     const rows = await this.database.query(this.#sql.promote, [this.database.now(), limit]);
+    await this.#followers.passTurns(rows);
     if (rows.length > 0) this.database.notify(this.queue.name);
     return rows.length;
   }

@@ -190,6 +190,16 @@ for (const [name, open] of Object.entries(OPENERS)) {
       assert.deepEqual([calls, row.attempts, row.error_message], [3, 3, "TypeError: broken 3"]);
     });
 
+    it("what is no outcome is said to be none", async () => {
+      const [key] = await enqueue(1);
+      work({ handle: () => "ok" as never });
+      await until(async () => (await count("failed")) === 1);
+      assert.match(
+        String((await rowOf(database, "messages", key!)).error_message),
+        /returned "ok", which is no outcome/,
+      );
+    });
+
     it("heartbeats keep a long task's lease, in one statement for all of them", async () => {
       await enqueue(20);
       const janitor = createJanitor({ database, queues: [hasty], everyMs: 50 }).start();

@@ -61,6 +61,18 @@ export function testGroups(fixture: () => Fixture): void {
       assert.deepEqual(await claimed(), ["a0"]);
     });
 
+    it("a row that is enqueued for later holds nobody up, and gets its turn when it is due", async () => {
+      await store.enqueue([{ entity_type: "worker", entity_id: "a", position: 0 }], { delayMs: 5_000 });
+      await enqueue("a");
+      const [now] = await claim();
+      assert.equal(now!.row.position, 0);
+      await store.settle([{ claim: now!, outcome: done() }]);
+      assert.deepEqual(await claim(), []);
+      fixture().clock.advance(5_000);
+      assert.equal(await store.promoteDelayed(), 1);
+      assert.equal((await claim()).length, 1);
+    });
+
     it("a released or rescued row keeps its place", async () => {
       await enqueue("a", "a");
       await store.release(await claim());
