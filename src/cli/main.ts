@@ -12,6 +12,8 @@ export async function main(argv: readonly string[]): Promise<number> {
     .version(version(), "-v, --version")
     .showHelpAfterError("Add --help to see how it is used.")
     .exitOverride();
+  // Whoever reads our output may stop reading; the work is still ended properly.
+  process.stdout.on("error", () => undefined);
   addDemo(program, systemClock);
   try {
     await program.parseAsync([...argv]);

@@ -9,6 +9,8 @@ export type Row = Record<string, unknown>;
 export interface Statement {
   readonly name: string;
   readonly sql: string;
+  /** Must not wait behind the transactions of handlers: heartbeats depend on nothing else. */
+  readonly isUrgent?: boolean;
 }
 
 /** Where SQL can be run: a database, or one transaction of it. */

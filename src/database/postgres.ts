@@ -53,6 +53,8 @@ class PostgresDatabase implements Database {
   readonly clock: Clock;
   readonly now: () => string | null;
   readonly #pool: pg.Pool;
+  /** One connection of its own, opened when it is first needed. */
+  readonly #urgentPool: pg.Pool;
   readonly #scope = new TransactionScope();
   readonly #notifications: PostgresNotifications;
   readonly #onError: (error: unknown) => void;
@@ -63,7 +65,7 @@ class PostgresDatabase implements Database {
     this.now = settings.now ?? (() => null);
     this.#onError = settings.onError ?? (() => undefined);
     const onError = this.#onError;
-    this.#pool = new pg.Pool({
+    const poolSettings = {
       connectionString: settings.url,
       max: settings.poolMax ?? 10,
       application_name: "quarry",
@@ -74,9 +76,11 @@ class PostgresDatabase implements Database {
       keepAliveInitialDelayMillis: 10_000,
       types: { getTypeParser },
       onConnect: (client: pg.ClientBase) => client.query(CONNECTION_SETUP).then(() => undefined),
-    } as pg.PoolConfig);
+    } as pg.PoolConfig;
+    this.#pool = new pg.Pool(poolSettings);
+    this.#urgentPool = new pg.Pool({ ...poolSettings, max: 1 });
     // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
-    this.#pool.on("error", onError);
+    for (const pool of [this.#pool, this.#urgentPool]) pool.on("error", onError);
     this.#notifications = new PostgresNotifications({
       connect: () =>
         new pg.Client({
@@ -92,7 +96,8 @@ class PostgresDatabase implements Database {
 
   async query<T extends Row>(statement: Statement | string, params: readonly unknown[] = []): Promise<T[]> {
     this.#scope.refuseInside();
-    return this.#replaying(() => run<T>(this.#pool, statement, params));
+    const isUrgent = typeof statement !== "string" && statement.isUrgent === true;
+    return this.#replaying(() => run<T>(isUrgent ? this.#urgentPool : this.#pool, statement, params));
   }
 
   async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
@@ -122,7 +127,7 @@ class PostgresDatabase implements Database {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#notifications.close();
-    await atMost(CLOSE_TIMEOUT_MS, this.#pool.end());
+    await atMost(CLOSE_TIMEOUT_MS, Promise.all([this.#pool.end(), this.#urgentPool.end()]));
   }
 
   async #transact<T>(work: (transaction: Transaction) => Promise<T>, after: (() => unknown)[]): Promise<T> {

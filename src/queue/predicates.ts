@@ -12,6 +12,8 @@ export interface Predicates {
   readonly waiting: string;
   /** Waits for its `run_after`. */
   readonly delayed: string;
+  /** Waits although its attempts are spent: the limit was lowered under it. */
+  readonly stuck: string;
   readonly running: string;
   readonly failedForGood: string;
   readonly done: string;
@@ -30,6 +32,7 @@ export function predicatesOf(queue: Queue, alias = "t"): Predicates {
   const status = column(columns.status);
   const attemptsLeft = `${column(columns.attempts)} < ${attemptsMax(queue, alias)}`;
   const isWaiting = equals(status, [...new Set([statuses.pending, statuses.retrying])]);
+  const open = [...new Set([statuses.pending, statuses.retrying])].filter((word) => word !== statuses.failed);
   const isDue = `${column(columns.runAfter)} is null`;
   const gates = queue.gate.map((gate) => gateTest(gate, column(gate.column)));
   const turns = queue.group ? [`${column(queue.group.turn)} = true`] : [];
@@ -39,6 +42,7 @@ export function predicatesOf(queue: Queue, alias = "t"): Predicates {
     ready: all(isWaiting, isDue, attemptsLeft, ...gates, ...turns),
     waiting: all(isWaiting, attemptsLeft),
     delayed: all(isWaiting, `${column(columns.runAfter)} is not null`),
+    stuck: all(equals(status, open), `not (${attemptsLeft})`),
     running: all(equals(status, statuses.running)),
     failedForGood: all(equals(status, statuses.failed), ...isTerminal),
     done: all(equals(status, statuses.done)),

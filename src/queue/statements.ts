@@ -65,7 +65,7 @@ class Compiler {
       mark: isSerial
         ? statement("mark", this.#mark(this.#dialect.isOneOf(this.#key, 4, this.#queue.key.type)))
         : undefined,
-      extend: statement("extend", this.#extend()),
+      extend: { ...statement("extend", this.#extend()), isUrgent: true },
       complete: statement("complete", this.#complete(true)),
       completeUnnamed: this.#isCountable ? statement("complete", this.#complete(false)) : undefined,
       completeWithResults: statement("completeWithResults", this.#completeWithResults()),
@@ -258,7 +258,9 @@ class Compiler {
   /** $1 now, $2 keys. */
   #cancel(): string {
     const { columns, statuses } = this.#queue;
-    const isOpen = this.#dialect.check(`((${this.#where.waiting}) or (${this.#where.running}))`);
+    const isOpen = this.#dialect.check(
+      `((${this.#where.waiting}) or (${this.#where.running}) or (${this.#where.stuck}))`,
+    );
     const where = `${this.#named(2)} and ${isOpen}`;
     if (statuses.cancelled === undefined) {
       return `delete from ${this.#table} as t where ${where} and ${this.#dialect.now} is not null returning ${this.#returned()}`;
@@ -279,7 +281,7 @@ class Compiler {
       ? ` or t.${quoted(columns.status)} = ${literal(statuses.cancelled)}`
       : "";
     const isDone = `(${this.#where.done} and ${this.#dialect.param(3, "boolean")})`;
-    const isStopped = `((${this.#where.failedForGood}) or (${this.#where.delayed})${cancelled} or ${isDone})`;
+    const isStopped = `((${this.#where.failedForGood}) or (${this.#where.delayed}) or (${this.#where.stuck})${cancelled} or ${isDone})`;
     const set = {
       [columns.status]: literal(statuses.pending),
       [columns.token]: `t.${quoted(columns.token)} + 1`,

@@ -218,6 +218,27 @@ for (const [name, open] of Object.entries(OPENERS)) {
       assert.ok(beats >= 3 && beats <= 20, `${beats} heartbeats`);
     });
 
+    // SQLite has one connection and one writer: there a handler's transaction has to be short.
+    if (name === "PostgreSQL") {
+      it("handlers that keep every connection busy do not cost each other their leases", async () => {
+        const busy = openDatabase(url, { poolMax: 2 });
+        const janitor = createJanitor({ database, queues: [hasty], everyMs: 50 }).start();
+        await enqueue(2);
+        let calls = 0;
+        const handle = async () => {
+          calls++;
+          await busy.transaction((transaction) => transaction.query("select pg_sleep(1.5)"));
+        };
+        const lanes = [defineLane({ queue: hasty, concurrency: 2, pollMs: NEVER_MS, handle })];
+        const worker = createWorker({ database: busy, lanes }).start();
+        await until(async () => (await count("completed")) === 2);
+        await worker.stop();
+        await janitor.stop();
+        await busy.close();
+        assert.equal(calls, 2);
+      });
+    }
+
     it("a handler is told when its lease is lost, and its outcome is discarded", async () => {
       const [key] = await enqueue(1);
       const lost = Promise.withResolvers<unknown>();

@@ -427,6 +427,16 @@ export function testLifecycle(fixture: () => Fixture): void {
         assert.equal((await p.view(key!)).error, null);
       });
 
+      it("a row whose limit was lowered under it can be retried and cancelled", async () => {
+        const { max } = shape.queue.attempts;
+        if (typeof max === "number") return;
+        const [a, b] = await p.enqueue(2);
+        await fixture().database.query(`update ${shape.queue.table} set ${max} = 0`);
+        assert.deepEqual(await p.claim(2), []);
+        assert.deepEqual(await p.store.retry([a!]), [a]);
+        assert.deepEqual([...(await p.store.cancel([b!])).values()], ["cancelled"]);
+      });
+
       it("a manual retry runs a delayed row now", async () => {
         const [key] = await p.enqueue();
         await p.store.settle([{ claim: await p.claimOne(), outcome: retry("later", 3_600_000) }]);
