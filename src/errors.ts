@@ -13,6 +13,13 @@ const CODES = {
   commit_unknown: { exit: 3, http: 503 },
   disk_full: { exit: 3, http: 503 },
   timeout: { exit: 1, http: 504 },
+  file_unreadable: { exit: 1, http: 422 },
+  file_unsupported: { exit: 1, http: 415 },
+  file_too_large: { exit: 1, http: 413 },
+  file_encrypted: { exit: 1, http: 422 },
+  resource_exhausted: { exit: 1, http: 503 },
+  isolate_died: { exit: 1, http: 500 },
+  model_failed: { exit: 1, http: 502 },
   shutting_down: { exit: 1, http: 503 },
   internal: { exit: 1, http: 500 },
 } as const;
