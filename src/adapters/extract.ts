@@ -21,6 +21,8 @@ export interface ExtractedPage {
   readonly markdown: string;
   /** The page shows something that only OCR can read. */
   readonly needsOcr: boolean;
+  /** Formats without pages: headings still open from earlier parts, by level; the first is of level 1, empty where there is none. */
+  readonly headings?: readonly string[];
 }
 
 /** Reads files. Each call stands alone: it may be made by another process than the one before. */

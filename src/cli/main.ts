@@ -4,6 +4,13 @@ import { systemClock } from "../clock.ts";
 import { messageOf, QuarryError } from "../errors.ts";
 import { hideSecrets } from "../log.ts";
 import { addDemo } from "./demo.ts";
+import { addDocuments } from "./documents.ts";
+import { addIngest } from "./ingest.ts";
+import { addLanes } from "./lanes.ts";
+import { addMigrate } from "./migrate.ts";
+import { addSearch } from "./search.ts";
+import { addStatus } from "./status.ts";
+import { addWork } from "./work.ts";
 
 /** Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a part cannot be reached. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -14,6 +21,13 @@ export async function main(argv: readonly string[]): Promise<number> {
     .exitOverride();
   // Whoever reads our output may stop reading; the work is still ended properly.
   process.stdout.on("error", () => undefined);
+  addIngest(program);
+  addSearch(program);
+  addStatus(program);
+  addDocuments(program);
+  addWork(program);
+  addLanes(program);
+  addMigrate(program);
   addDemo(program, systemClock);
   try {
     await program.parseAsync([...argv]);

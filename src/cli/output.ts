@@ -1,7 +1,8 @@
 /** What a command prints: a table or lines for people, one JSON value for programs. */
 export interface Output {
   readonly isJson: boolean;
-  /** Goes to standard error, so that standard output stays clean for `--json` and pipes. */
+  readonly isLive: boolean;
+  /** Goes to standard error, so that standard output stays clean for `--json` and pipes. One line or several. */
   progress(text: string): void;
   line(text: string): void;
   result(value: unknown, text: string): void;
@@ -12,21 +13,23 @@ const PLAIN_PROGRESS_EVERY_MS = 1_000;
 export function createOutput(options: { json: boolean; monotonic: () => number }): Output {
   const { stderr, stdout } = process;
   const isLive = stderr.isTTY === true && !options.json;
-  let isProgressShown = false;
+  let linesShown = 0;
   let lastPlainAt = Number.NEGATIVE_INFINITY;
   const clearProgress = () => {
-    if (isProgressShown) stderr.write("\r\x1b[K");
-    isProgressShown = false;
+    if (linesShown > 0) stderr.write(`\r${"\x1b[A".repeat(linesShown - 1)}\x1b[J`);
+    linesShown = 0;
   };
   return {
     isJson: options.json,
+    isLive,
     progress: (text) => {
       if (isLive) {
-        stderr.write(`\r\x1b[K${text}`);
-        isProgressShown = true;
+        clearProgress();
+        stderr.write(text);
+        linesShown = text.split("\n").length;
       } else if (!options.json && options.monotonic() - lastPlainAt >= PLAIN_PROGRESS_EVERY_MS) {
         lastPlainAt = options.monotonic();
-        stderr.write(`${text}\n`);
+        stderr.write(`${text.replaceAll("\n", " · ")}\n`);
       }
     },
     line: (text) => {
@@ -45,8 +48,24 @@ export function bar(part: number, whole: number, width = 30): string {
   return "█".repeat(filled) + "░".repeat(width - filled);
 }
 
-/** Columns as wide as their widest cell. */
-export function table(rows: readonly (readonly [string, string])[]): string {
-  const width = Math.max(...rows.map(([name]) => name.length));
-  return rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join("\n");
+/** Columns as wide as their widest cell; the last one is not padded. */
+export function table(rows: readonly (readonly string[])[]): string {
+  const widths: number[] = [];
+  for (const row of rows)
+    for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length);
+  const line = (row: readonly string[]) =>
+    row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column]!))).join("  ");
+  return rows.map((row) => `  ${line(row)}`.trimEnd()).join("\n");
+}
+
+/** Text from documents and file names must not steer the terminal it is shown on. */
+export function plain(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  return text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, " ");
+}
+
+/** On one line, and no longer than that. */
+export function shortened(text: string, length: number): string {
+  const line = plain(text).replaceAll(/\s+/g, " ").trim();
+  return line.length <= length ? line : `${line.slice(0, length - 1)}…`;
 }

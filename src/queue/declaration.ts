@@ -96,6 +96,10 @@ export interface RollUpLevel {
   readonly via: string;
   /** The status column of this level; it uses the queue's words for pending, running, done and failed. */
   readonly status: string;
+  /** Only the nearest level: it follows from the rows of the "queue" (the default) or from all of the "table". */
+  readonly children?: "queue" | "table";
+  /** A column that says why this level failed, taken from a column of its failed children. */
+  readonly error?: { readonly column: string; readonly from: string };
   readonly startedAt?: string;
   readonly finishedAt?: string;
   readonly updatedAt?: string;
@@ -173,6 +177,18 @@ export function columnsOf(queue: Queue): string[] {
   return [...new Set(names)];
 }
 
+/** For each level of parents, the children it follows from. */
+export function childLevels(queue: Queue): { table: string; status: string; via: string }[] {
+  return queue.rollUp.map(({ via }, depth) => {
+    const below = queue.rollUp[depth - 1];
+    return {
+      table: below?.table ?? queue.table,
+      status: below?.status ?? queue.columns.status,
+      via,
+    };
+  });
+}
+
 export function kindOf(queue: Queue, column: string): ColumnKind {
   return queue.kinds[column] ?? "plain";
 }
@@ -195,6 +211,7 @@ function checkNames(queue: Queue): void {
       level.key.column,
       level.via,
       level.status,
+      ...(level.error ? [level.error.column, level.error.from] : []),
       ...[level.startedAt, level.finishedAt, level.updatedAt].filter((name) => name !== undefined),
     ]),
   ];
@@ -203,6 +220,10 @@ function checkNames(queue: Queue): void {
       fail(queue, `${JSON.stringify(name)} is not a name of a-z, 0-9 and underscore`);
     if (name.length > IDENTIFIER_BYTES_MAX)
       fail(queue, `${name} is longer than ${IDENTIFIER_BYTES_MAX} bytes`);
+  }
+  for (const { table, status, via } of childLevels(queue)) {
+    const name = childIndexName({ table, status }, via);
+    if (name.length > IDENTIFIER_BYTES_MAX) fail(queue, `${name}, the name of an index, is too long`);
   }
   if (indexPrefix(queue).length + INDEX_SUFFIX_MAX > IDENTIFIER_BYTES_MAX) {
     fail(
@@ -240,6 +261,14 @@ function checkLimits(queue: Queue): void {
   }
   if (queue.retention && !queue.columns.finishedAt)
     fail(queue, "retention needs columns.finishedAt to know a row's age");
+}
+
+/** Queues whose rows have the same parents share the index that finds children by parent and status. */
+export function childIndexName(
+  child: { readonly table: string; readonly status: string },
+  via: string,
+): string {
+  return `${child.table.split(".").at(-1)}_by_${via}_${child.status}`;
 }
 
 /** Where the names of a queue's indexes begin. */

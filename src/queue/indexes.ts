@@ -1,5 +1,5 @@
 import { quoted } from "../database/dialect.ts";
-import { indexPrefix, type Queue } from "./declaration.ts";
+import { childIndexName, childLevels, indexPrefix, type Queue } from "./declaration.ts";
 import { equals, orderOf, predicatesOf } from "./predicates.ts";
 
 export interface QueueIndex {
@@ -22,10 +22,10 @@ export function indexesOf(queue: Queue): QueueIndex[] {
     suffix: string,
     columns: readonly string[],
     condition: string,
-    options: { unique?: boolean; table?: string } = {},
+    options: { unique?: boolean } = {},
   ) => {
     const name = `${prefix}_${suffix}`;
-    const table = options.table ?? queue.table;
+    const { table } = queue;
     const kind = options.unique ? "unique index" : "index";
     const filter = condition ? ` where ${bare(condition)}` : "";
     const sql = `create ${kind} if not exists ${column(name)} on ${quoted(table)} (${columns.join(", ")})${filter}`;
@@ -45,10 +45,10 @@ export function indexesOf(queue: Queue): QueueIndex[] {
     const finished = equals(column(queue.columns.status), [done, failed]);
     add("finished", [column(queue.columns.status), column(queue.columns.finishedAt!)], finished);
   }
-  let child = { table: queue.table, status: queue.columns.status };
-  for (const [depth, level] of queue.rollUp.entries()) {
-    add(`parent${depth || ""}`, [column(level.via), column(child.status)], "", { table: child.table });
-    child = level;
+  for (const child of childLevels(queue)) {
+    const name = childIndexName(child, child.via);
+    const sql = `create index if not exists ${column(name)} on ${quoted(child.table)} (${column(child.via)}, ${column(child.status)})`;
+    found.push({ name, table: child.table, sql });
   }
   return found;
 }

@@ -15,6 +15,7 @@ export async function prepareQueue(database: Database, queue: Queue): Promise<vo
       level.startedAt,
       level.finishedAt,
       level.updatedAt,
+      level.error?.column,
       above?.via,
     ];
     await checkColumns(

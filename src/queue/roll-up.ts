@@ -1,6 +1,6 @@
 import type { Database, Row, Session, Statement } from "../database/database.ts";
 import { type Dialect, literal, quoted } from "../database/dialect.ts";
-import type { Queue, RollUpLevel } from "./declaration.ts";
+import { childLevels, type Queue } from "./declaration.ts";
 import { equals } from "./predicates.ts";
 
 export type Key = string | number;
@@ -114,7 +114,7 @@ function compileLevel(queue: Queue, dialect: Dialect, depth: number): LevelState
     write: new Map(
       parentStatuses(queue).map((status) => [
         status,
-        { name: `${name}.${status}`, sql: writeParent(queue, dialect, level, status) },
+        { name: `${name}.${status}`, sql: writeParent(queue, dialect, depth, status) },
       ]),
     ),
     page: {
@@ -134,9 +134,10 @@ function derivedStatus(queue: Queue, depth: number): string {
   const below = queue.rollUp[depth - 1];
   const childTable = quoted(below?.table ?? queue.table);
   const childStatus = quoted(below?.status ?? queue.columns.status);
-  const members = below
-    ? []
-    : Object.entries(queue.only).map(([name, value]) => equals(`c.${quoted(name)}`, value));
+  const members =
+    below || level.children === "table"
+      ? []
+      : Object.entries(queue.only).map(([name, value]) => equals(`c.${quoted(name)}`, value));
   const any = (words: readonly string[]) => {
     const tests = [
       `c.${quoted(level.via)} = p.${quoted(level.key.column)}`,
@@ -157,8 +158,9 @@ function derivedStatus(queue: Queue, depth: number): string {
   return `case ${branches.join(" ")} end`;
 }
 
-function writeParent(queue: Queue, dialect: Dialect, level: RollUpLevel, status: string): string {
+function writeParent(queue: Queue, dialect: Dialect, depth: number, status: string): string {
   const { statuses } = queue;
+  const level = queue.rollUp[depth]!;
   const { now } = dialect;
   const isFinished = status === statuses.done || status === statuses.failed;
   const startedAt = level.startedAt && quoted(level.startedAt);
@@ -167,9 +169,20 @@ function writeParent(queue: Queue, dialect: Dialect, level: RollUpLevel, status:
     ...(startedAt && status === statuses.running && { [startedAt]: `coalesce(p.${startedAt}, ${now})` }),
     ...(level.finishedAt && { [quoted(level.finishedAt)]: isFinished ? now : "null" }),
     ...(level.updatedAt && { [quoted(level.updatedAt)]: now }),
+    ...(level.error && {
+      [quoted(level.error.column)]: status === statuses.failed ? childError(queue, depth) : "null",
+    }),
   };
   const assignments = Object.entries(set).map(([column, value]) => `${column} = ${value}`);
   const key = `p.${quoted(level.key.column)}`;
   const named = dialect.isOneOf(key, 2, level.key.type);
   return `update ${quoted(level.table)} as p set ${assignments.join(", ")} where ${named} and ${now} is not null`;
+}
+
+/** What one failed child says; looking for a particular one would cost more the more have failed. */
+function childError(queue: Queue, depth: number): string {
+  const level = queue.rollUp[depth]!;
+  const { table, status, via } = childLevels(queue)[depth]!;
+  const isFailedChild = `c.${quoted(via)} = p.${quoted(level.key.column)} and ${equals(`c.${quoted(status)}`, queue.statuses.failed)}`;
+  return `(select c.${quoted(level.error!.from)} from ${quoted(table)} as c where ${isFailedChild} limit 1)`;
 }

@@ -18,7 +18,7 @@ create index if not exists "pages_pages_ocr_delayed" on "pages" ("ocr_run_after"
 
 create index if not exists "pages_pages_ocr_lease" on "pages" ("ocr_last_heartbeat") where "ocr_status" = 'processing';
 
-create index if not exists "pages_pages_ocr_parent" on "pages" ("document_id", "ocr_status");
+create index if not exists "pages_by_document_id_ocr_status" on "pages" ("document_id", "ocr_status");
 
 create index if not exists "pages_pages_vector_ready" on "pages" ((case "vector_status" when 'failed' then 0 else 1 end), "vector_retry_count", "created_at", "id") where "vector_status" in ('pending', 'failed') and "vector_run_after" is null and "vector_retry_count" < "max_retries" and "ocr_status" = 'completed';
 
@@ -26,7 +26,7 @@ create index if not exists "pages_pages_vector_delayed" on "pages" ("vector_run_
 
 create index if not exists "pages_pages_vector_lease" on "pages" ("vector_last_heartbeat") where "vector_status" = 'processing';
 
-create index if not exists "pages_pages_vector_parent" on "pages" ("document_id", "vector_status");
+create index if not exists "pages_by_document_id_vector_status" on "pages" ("document_id", "vector_status");
 
 create index if not exists "chunks_ready" on "chunks" ("created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3;
 
@@ -36,9 +36,9 @@ create index if not exists "chunks_lease" on "chunks" ("lease_until") where "sta
 
 create index if not exists "chunks_finished" on "chunks" ("status", "finished_at") where "status" in ('completed', 'failed');
 
-create index if not exists "chunks_parent" on "chunks" ("section_id", "status");
+create index if not exists "chunks_by_section_id_status" on "chunks" ("section_id", "status");
 
-create index if not exists "chunks_parent1" on "sections" ("book_id", "status");
+create index if not exists "sections_by_book_id_status" on "sections" ("book_id", "status");
 
 create index if not exists "steps_ready" on "steps" ("created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3 and "has_turn" = true;
 

@@ -1,0 +1,135 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Command } from "commander";
+import type { Quarry } from "../app.ts";
+import { systemClock } from "../clock.ts";
+import type { Progress } from "../documents/progress.ts";
+import type { DocumentSummary } from "../documents/views.ts";
+import type { Ingested, IngestedFile } from "../ingest/ingest.ts";
+import { type Output, plain, shortened, table } from "./output.ts";
+import { ProgressBars } from "./progress.ts";
+import { type CommonOptions, keyValue, withCommonOptions, withQuarry } from "./session.ts";
+
+interface IngestFlags extends CommonOptions {
+  readonly wait: boolean;
+  readonly tenant?: string;
+  readonly collection?: string;
+  readonly metadata?: Record<string, unknown>;
+}
+
+const LOOK_EVERY_MS = 250;
+
+export function addIngest(program: Command): void {
+  withCommonOptions(program.command("ingest <path...>"))
+    .description("Takes in files and folders. What was taken in before and did not change is left alone.")
+    .option("--wait", "work on them here, unless a worker is running, and wait until all are done", false)
+    .option("--tenant <name>", "whose they are", "default")
+    .option("--collection <name>", "what they belong to", "default")
+    .option("--metadata <key=value>", "to filter by later; may be given several times", keyValue)
+    .addHelpText(
+      "after",
+      "\nExamples:\n  quarry ingest samples --wait\n  quarry ingest report.pdf --collection finance --metadata year=2026",
+    )
+    .action((paths: string[], options: IngestFlags) =>
+      withQuarry(options, (quarry, output) => run(quarry, output, paths, options)),
+    );
+}
+
+async function run(quarry: Quarry, output: Output, paths: string[], options: IngestFlags): Promise<void> {
+  const stopping = new AbortController();
+  const onSignal = () => stopping.abort();
+  process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
+  let seen = 0;
+  const ingested = await quarry.ingest(paths, {
+    tenant: options.tenant ?? "default",
+    collection: options.collection ?? "default",
+    ...(options.metadata && { metadata: options.metadata }),
+    signal: stopping.signal,
+    onFile: (file) => output.progress(`Taking in ${++seen} files  ${shortened(file.path, 60)}`),
+  });
+  sayTaken(output, ingested);
+  const progress =
+    options.wait && ingested.ids.length > 0
+      ? await workUntilDone(quarry, output, ingested.ids, stopping.signal)
+      : undefined;
+  process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+  const unfinished = stopping.signal.aborted || (progress?.open ?? 0) > 0;
+  await report(quarry, output, { ingested, progress, isStopped: unfinished });
+}
+
+function sayTaken(output: Output, { files }: Ingested): void {
+  const count = (test: (file: IngestedFile) => boolean) => files.filter(test).length;
+  const changes = (["added", "replaced", "retried", "unchanged"] as const)
+    .map((change) => [change, count((file) => file.kind === "taken" && file.change === change)] as const)
+    .filter(([, number]) => number > 0)
+    .map(([change, number]) => `${number} ${change}`);
+  const skipped = count((file) => file.kind === "skipped");
+  const parts = [...changes, ...(skipped > 0 ? [`${skipped} skipped`] : [])];
+  output.line(`Taken in: ${parts.length > 0 ? parts.join(", ") : "nothing; there is no document in there"}`);
+  for (const file of files)
+    if (file.kind === "refused") output.line(`  refused: ${plain(file.path)}: ${plain(file.why)}`);
+}
+
+/** Works here unless somebody else does, and shows how far it is. */
+async function workUntilDone(
+  quarry: Quarry,
+  output: Output,
+  ids: readonly string[],
+  signal: AbortSignal,
+): Promise<Progress> {
+  const others = await quarry.workers();
+  const crew = others.length === 0 ? await quarry.work({ graceMs: 10_000 }) : undefined;
+  if (!crew) output.line(`${others.length} worker${others.length === 1 ? " is" : "s are"} at it already.`);
+  const bars = new ProgressBars(() => systemClock.monotonic());
+  let progress = await quarry.documents.progress(ids);
+  while (progress.open > 0 && !signal.aborted) {
+    output.progress(bars.lines(progress, { isWide: output.isLive }));
+    await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
+    progress = await quarry.documents.progress(ids);
+  }
+  if (signal.aborted) output.line("Stopping; what runs is finished or given back …");
+  await crew?.stop();
+  progress = await quarry.documents.progress(ids);
+  output.line(bars.lines(progress, { isWide: true }));
+  return progress;
+}
+
+async function report(
+  quarry: Quarry,
+  output: Output,
+  {
+    ingested,
+    progress,
+    isStopped,
+  }: { ingested: Ingested; progress: Progress | undefined; isStopped: boolean },
+): Promise<void> {
+  const documents = progress ? await Promise.all(ingested.ids.map((id) => quarry.documents.show(id))) : [];
+  const bad = documents.filter(({ state }) => state === "failed" || state === "partial");
+  const refused = ingested.files.some((file) => file.kind === "refused");
+  output.result(
+    { files: ingested.files, progress, documents },
+    nextStep({ ingested, progress, bad, isStopped }),
+  );
+  if (refused || bad.length > 0 || isStopped) process.exitCode = 1;
+}
+
+function nextStep(state: {
+  ingested: Ingested;
+  progress: Progress | undefined;
+  bad: readonly DocumentSummary[];
+  isStopped: boolean;
+}): string {
+  const { ingested, progress, bad, isStopped } = state;
+  if (ingested.ids.length === 0) return "Nothing to do.";
+  if (isStopped)
+    return "Stopped. Nothing is lost: `quarry up`, or the same command again, goes on where it stopped.";
+  if (!progress)
+    return "Waiting for a worker: run `quarry up`, or add --wait. `quarry status --watch` shows how far it is.";
+  if (bad.length === 0) return `All done. Try: quarry search "…"`;
+  const rows = bad.map(({ id, filename, state: how, error }) => [
+    id,
+    shortened(filename, 30),
+    how,
+    shortened(error ?? "", 100),
+  ]);
+  return `Not everything could be read:\n${table(rows)}\nThe rest can be searched. \`quarry documents show ID\` says more, \`quarry documents retry ID\` tries again.`;
+}

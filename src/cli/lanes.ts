@@ -1,0 +1,35 @@
+import type { Command } from "commander";
+import { table } from "./output.ts";
+import { type CommonOptions, withCommonOptions, withQuarry } from "./session.ts";
+
+export function addLanes(program: Command): void {
+  const lanes = program
+    .command("lanes")
+    .description("Lists lanes, lets them rest and go on, in every process.");
+  withCommonOptions(lanes.command("list"))
+    .description("Lists the lanes.")
+    .addHelpText("after", "\nExample:\n  quarry lanes list")
+    .action((options: CommonOptions) =>
+      withQuarry(options, async (quarry, output) => {
+        const paused = await quarry.lanes.paused();
+        const list = quarry.lanes.names.map((name) => ({ name, isPaused: paused.has(name) }));
+        output.result(list, table(list.map(({ name, isPaused }) => [name, isPaused ? "paused" : "running"])));
+      }),
+    );
+  for (const verb of ["pause", "resume"] as const) {
+    withCommonOptions(lanes.command(`${verb} <lane...>`))
+      .description(verb === "pause" ? "Starts nothing more; what runs is finished." : "Goes on.")
+      .addHelpText("after", `\nExample:\n  quarry lanes ${verb} chunks.graphrag`)
+      .action((names: string[], options: CommonOptions) =>
+        withQuarry(options, async (quarry, output) => {
+          for (const name of names) {
+            await quarry.lanes[verb](name);
+            output.result(
+              { name, isPaused: verb === "pause" },
+              `${name}: ${verb === "pause" ? "paused" : "running"}`,
+            );
+          }
+        }),
+      );
+  }
+}

@@ -1,0 +1,217 @@
+import { basename } from "node:path";
+import type { Database, Row } from "../database/database.ts";
+import { isQuarryError, QuarryError } from "../errors.ts";
+import { uuidv7 } from "../ids.ts";
+import { openQueue } from "../queue/store.ts";
+import { type Cancelled, cancelWork, redoPhase, retryFailed } from "./changes.ts";
+import type { DataFolder, Fingerprint } from "./files.ts";
+import { type Progress, readProgress } from "./progress.ts";
+import type { DocumentQueues, Phase } from "./queues.ts";
+import { removeDocuments } from "./remove.ts";
+import {
+  type DocumentDetails,
+  type DocumentFilter,
+  type DocumentPage,
+  listDocuments,
+  showDocument,
+} from "./views.ts";
+
+export interface NewDocument {
+  /** The file to take in. */
+  readonly path: string;
+  readonly filename?: string;
+  /** Where it came from: the same source again is a new version of the same document. The path unless said. */
+  readonly source?: string;
+  readonly tenant?: string;
+  readonly collection?: string;
+  readonly title?: string;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+export interface Added {
+  readonly id: string;
+  readonly filename: string;
+  /** "retried": the same file again after a failure. "replaced": a new version; the old one goes when it is ready. */
+  readonly change: "added" | "replaced" | "retried" | "unchanged";
+}
+
+export interface DocumentsParts {
+  readonly database: Database;
+  readonly queues: DocumentQueues;
+  readonly files: DataFolder;
+  readonly attemptsMax: number;
+  readonly fileBytesMax: number;
+}
+
+const NAME = /^[\p{L}\p{N}][\p{L}\p{N} _.:/@-]{0,99}$/u;
+
+/** Everything one can do with documents. */
+export class Documents {
+  readonly #parts: DocumentsParts;
+
+  constructor(parts: DocumentsParts) {
+    this.#parts = parts;
+  }
+
+  /** Takes a file in. It is on the disk and in the database when this returns; workers do the rest. */
+  async add(document: NewDocument): Promise<Added> {
+    const place = {
+      tenant: checkedName("tenant", document.tenant ?? "default"),
+      collection: checkedName("collection", document.collection ?? "default"),
+      source: document.source ?? document.path,
+    };
+    const bytesMax = this.#parts.fileBytesMax;
+    const filename = (document.filename ?? basename(document.path)).slice(0, 500);
+    const current = await this.#current(place);
+    if (current) {
+      const fingerprint = await this.#parts.files.fingerprint(document.path, { bytesMax });
+      if (isSame(current, fingerprint, document)) return this.#again(String(current.id), filename);
+    }
+    const id = uuidv7(this.#parts.database.clock.now());
+    const original = await this.#parts.files.addOriginal(id, document.path, { bytesMax });
+    const row = {
+      id,
+      filename,
+      ...place,
+      title: document.title ?? null,
+      metadata: document.metadata ?? {},
+      original_path: original.path,
+      content_hash: original.contentHash,
+      size_bytes: original.sizeBytes,
+      max_retries: this.#parts.attemptsMax,
+    };
+    try {
+      const isReplacing = await this.#insert(row);
+      return { id, filename, change: isReplacing ? "replaced" : "added" };
+    } catch (error) {
+      await this.#parts.files.remove(id);
+      // Somebody took the same source in at the same time: theirs is there now.
+      if (isQuarryError(error, "constraint_violated") && !current) return this.add(document);
+      throw error;
+    }
+  }
+
+  list(filter: DocumentFilter = {}): Promise<DocumentPage> {
+    return listDocuments(this.#parts.database, filter);
+  }
+
+  async show(id: string): Promise<DocumentDetails> {
+    return showDocument(this.#parts.database, checkedId(id));
+  }
+
+  /** Tries again what failed. Returns how many tasks. */
+  async retry(id: string, options: { phase?: Phase | undefined } = {}): Promise<number> {
+    await this.#mustExist(id);
+    return retryFailed(this.#parts, id, options);
+  }
+
+  /** Does a phase, and those after it, again. */
+  async redo(id: string, phase: Phase): Promise<void> {
+    await this.#mustExist(id);
+    await redoPhase(this.#parts, id, phase);
+  }
+
+  async cancel(id: string): Promise<Cancelled> {
+    await this.#mustExist(id);
+    return cancelWork(this.#parts, id);
+  }
+
+  async delete(id: string): Promise<void> {
+    const removed = await removeDocuments(this.#parts, [checkedId(id)]);
+    if (removed.length === 0) throw notFound(id);
+  }
+
+  progress(ids?: readonly string[]): Promise<Progress> {
+    return readProgress(this.#parts.database, ids);
+  }
+
+  async #current(place: { tenant: string; collection: string; source: string }): Promise<Row | undefined> {
+    const { database } = this.#parts;
+    const mark = (index: number) => (database.dialect.name === "postgres" ? `$${index}` : `?${index}`);
+    const [row] = await database.query(
+      {
+        name: "documents.current",
+        sql: `select id, content_hash, size_bytes, metadata, title from documents where tenant = ${mark(1)} and collection = ${mark(2)} and source = ${mark(3)} and replaced_by is null`,
+      },
+      [place.tenant, place.collection, place.source],
+    );
+    return row;
+  }
+
+  async #again(id: string, filename: string): Promise<Added> {
+    const retried = await retryFailed(this.#parts, id);
+    return { id, filename, change: retried > 0 ? "retried" : "unchanged" };
+  }
+
+  /** The older version steps aside first: there is one current document for a source. */
+  async #insert(row: Row): Promise<boolean> {
+    const { database, queues } = this.#parts;
+    const cast = database.dialect.name === "postgres";
+    const mark = (index: number, type = "text") => (cast ? `$${index}::${type}` : `?${index}`);
+    return database.transaction(async (transaction) => {
+      const replaced = await transaction.query(
+        {
+          name: "documents.replace",
+          sql: `update documents set replaced_by = ${mark(1, "uuid")} where tenant = ${mark(2)} and collection = ${mark(3)} and source = ${mark(4)} returning id`,
+        },
+        [row.id, row.tenant, row.collection, row.source],
+      );
+      await openQueue(database, queues.split).within(transaction).enqueue([row]);
+      const removals = replaced.map((old) => ({ document_id: old.id, kind: "replaced" }));
+      if (removals.length > 0)
+        await openQueue(database, queues.removals).within(transaction).enqueue(removals);
+      return replaced.length > 0;
+    });
+  }
+
+  async #mustExist(id: string): Promise<void> {
+    const { database } = this.#parts;
+    const sql = `select 1 as found from documents where ${database.dialect.isOneOf("id", 1, "uuid")}`;
+    const rows = await database.query({ name: "documents.exists", sql }, [
+      database.dialect.keys([checkedId(id)]),
+    ]);
+    if (rows.length === 0) throw notFound(id);
+  }
+}
+
+function isSame(current: Row, fingerprint: Fingerprint, document: NewDocument): boolean {
+  const metadata = typeof current.metadata === "string" ? JSON.parse(current.metadata) : current.metadata;
+  return (
+    current.content_hash === fingerprint.contentHash &&
+    (document.title === undefined || document.title === current.title) &&
+    (document.metadata === undefined || sameJson(metadata, document.metadata))
+  );
+}
+
+/** PostgreSQL orders the keys of its JSON anew. */
+function sameJson(a: unknown, b: unknown): boolean {
+  const sorted = (value: unknown): unknown =>
+    value !== null && typeof value === "object" && !Array.isArray(value)
+      ? Object.fromEntries(
+          Object.entries(value)
+            .sort(([x], [y]) => (x < y ? -1 : 1))
+            .map(([k, v]) => [k, sorted(v)]),
+        )
+      : value;
+  return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
+}
+
+function checkedName(what: string, name: string): string {
+  if (NAME.test(name)) return name;
+  throw new QuarryError(
+    "invalid_input",
+    `${JSON.stringify(name)} cannot be a ${what}: use 1 to 100 letters, digits and _ . : / @ - and begin with a letter or digit`,
+  );
+}
+
+export function checkedId(id: string): string {
+  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) return id.toLowerCase();
+  throw new QuarryError(
+    "invalid_input",
+    `${JSON.stringify(id)} is not a document's id: see quarry documents list`,
+  );
+}
+
+function notFound(id: string): QuarryError {
+  return new QuarryError("not_found", `there is no document ${id}: see quarry documents list`);
+}

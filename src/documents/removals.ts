@@ -1,0 +1,104 @@
+import { defineLane } from "../queue/lane.ts";
+import { done, released } from "../queue/outcome.ts";
+import { attempt, type LaneParts } from "./lane-parts.ts";
+import { hasOpenWork } from "./progress.ts";
+import type { RemovalPayload } from "./queues.ts";
+import { removeDocuments } from "./remove.ts";
+
+/** How long a removal waits before it looks again whether its time has come. */
+const WAIT_MS = 2_000;
+const WAIT_LONG_MS = 60_000;
+
+/** Takes what is no longer wanted out of every store. Each step may be repeated; the row says which are done. */
+export function removalLane(parts: LaneParts) {
+  return defineLane({
+    queue: parts.queues.removals,
+    concurrency: 2,
+    pollMs: parts.pollMs,
+    handle: (task) => attempt(task, () => remove(parts, String(task.key), task.row)),
+  });
+}
+
+async function remove(parts: LaneParts, key: string, row: RemovalPayload) {
+  switch (row.kind) {
+    case "document":
+      await removeFromStores(parts, key, row.document_id, {});
+      await parts.files.remove(row.document_id);
+      return done(ALL_DONE);
+    case "chunks": {
+      // The new chunks may have the ids of old ones; when all are there, the rest can go.
+      if (await hasOpenWork(parts.database, row.document_id, "vector")) return released(WAIT_MS);
+      await removeFromStores(parts, key, row.document_id, {
+        chunkIds: await staleChunks(parts, row),
+        chunkKeys: row.chunk_keys ?? [],
+      });
+      return done(ALL_DONE);
+    }
+    case "replaced":
+      return replace(parts, row);
+    default:
+      return row.kind satisfies never;
+  }
+}
+
+const ALL_DONE = {
+  vectors_status: "completed",
+  fulltext_status: "completed",
+  graph_status: "completed",
+  files_status: "completed",
+} as const;
+
+async function removeFromStores(
+  { vectors, fulltext, graph, database }: LaneParts,
+  key: string,
+  documentId: string,
+  which: { chunkIds?: readonly string[]; chunkKeys?: readonly string[] },
+): Promise<void> {
+  const { chunkIds, chunkKeys } = which;
+  const points = { documentId, ...(chunkIds && { chunkIds }) };
+  const steps = [
+    ["vectors_status", () => vectors.remove(points)],
+    ["fulltext_status", () => fulltext.remove(points)],
+    ["graph_status", () => graph.remove({ documentId, ...(chunkKeys && { chunkKeys }) })],
+  ] as const;
+  const { dialect } = database;
+  for (const [column, step] of steps) {
+    await step();
+    const sql = `update document_removals set ${column} = 'completed' where ${dialect.isOneOf("id", 1, "uuid")}`;
+    await database.query({ name: `documents.remove.${column}`, sql }, [dialect.keys([key])]);
+  }
+}
+
+/** Of the chunks that went, those that did not come back. */
+async function staleChunks({ database }: LaneParts, row: RemovalPayload): Promise<string[]> {
+  const { dialect } = database;
+  const rows = await database.query(
+    {
+      name: "documents.chunk_ids",
+      sql: `select chunk_id from task_queue_chunk where ${dialect.isOneOf("document_id", 1, "uuid")} and ${dialect.isOneOf("chunk_id", 2, "text")}`,
+    },
+    [dialect.keys([row.document_id]), dialect.keys(row.chunk_ids ?? [])],
+  );
+  const current = new Set(rows.map(({ chunk_id }) => String(chunk_id)));
+  return (row.chunk_ids ?? []).filter((id) => !current.has(id));
+}
+
+/** The old version is searched until the new one can be. */
+async function replace({ database, queues }: LaneParts, row: RemovalPayload) {
+  const { dialect } = database;
+  const [successor] = await database.query(
+    {
+      name: "documents.successor",
+      sql: `select s.id, s.vector_index_status as status from documents as o join documents as s on s.id = o.replaced_by where ${dialect.isOneOf("o.id", 1, "uuid")}`,
+    },
+    [dialect.keys([row.document_id])],
+  );
+  // It was deleted itself, or together with its successor.
+  if (!successor) return done();
+  if (successor.status !== "completed") {
+    const isComing = await hasOpenWork(database, String(successor.id), "vector");
+    return released(isComing ? WAIT_MS : WAIT_LONG_MS);
+  }
+  await removeDocuments({ database, queues }, [row.document_id]);
+  return done();
+}

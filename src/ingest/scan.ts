@@ -1,0 +1,71 @@
+import { lstat, opendir, realpath } from "node:fs/promises";
+import { extname, join, resolve } from "node:path";
+import { messageOf, QuarryError } from "../errors.ts";
+
+export type Found =
+  | { readonly kind: "file"; readonly path: string }
+  | { readonly kind: "skipped"; readonly path: string; readonly why: string };
+
+export interface ScanOptions {
+  /** Folders that are not entered, such as our own data folder. */
+  readonly except: readonly string[];
+}
+
+/** What builds and tools leave behind; nobody wants to find it. */
+const FOLDERS_SKIPPED = new Set([
+  "node_modules",
+  "__pycache__",
+  "dist",
+  "build",
+  "target",
+  "coverage",
+  "vendor",
+]);
+/** No text in them. A file that is named on the command line itself is tried all the same. */
+const EXTENSIONS_SKIPPED = new Set(
+  ".7z .a .aac .avi .bin .bz2 .class .db .deb .dll .dmg .dylib .exe .flac .gz .ico .iso .jar .lock .m4a .map .mkv .mov .mp3 .mp4 .o .obj .ogg .otf .pack .pyc .rar .rpm .so .sqlite .tar .tgz .ttf .wasm .wav .webm .woff .woff2 .xz .zip .zst".split(
+    " ",
+  ),
+);
+
+/** The files below some paths, in a stable order. Links inside folders are not followed: they may lead anywhere. */
+export async function* scan(paths: readonly string[], options: ScanOptions): AsyncGenerator<Found> {
+  const except = new Set(await Promise.all(options.except.map(realOrSame)));
+  for (const path of paths) {
+    const full = await realpath(path).catch((cause) => {
+      throw new QuarryError("not_found", `${path} cannot be opened: ${messageOf(cause)}`, { cause });
+    });
+    const info = await lstat(full);
+    if (info.isFile()) yield { kind: "file", path: full };
+    else if (info.isDirectory()) yield* scanFolder(full, except);
+    else throw new QuarryError("invalid_input", `${path} is neither a file nor a folder`);
+  }
+}
+
+async function* scanFolder(folder: string, except: ReadonlySet<string>): AsyncGenerator<Found> {
+  const entries: { name: string; kind: "file" | "folder" | "other" }[] = [];
+  try {
+    for await (const entry of await opendir(folder)) {
+      if (entry.name.startsWith(".")) continue;
+      const kind = entry.isFile() ? "file" : entry.isDirectory() ? "folder" : "other";
+      entries.push({ name: entry.name, kind });
+    }
+  } catch (error) {
+    yield { kind: "skipped", path: folder, why: messageOf(error) };
+    return;
+  }
+  entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  for (const { name, kind } of entries) {
+    const path = join(folder, name);
+    if (kind === "folder") {
+      if (!FOLDERS_SKIPPED.has(name) && !except.has(path)) yield* scanFolder(path, except);
+    } else if (kind === "other") yield { kind: "skipped", path, why: "a link or a device" };
+    else if (EXTENSIONS_SKIPPED.has(extname(name).toLowerCase()))
+      yield { kind: "skipped", path, why: "no kind of document" };
+    else yield { kind: "file", path };
+  }
+}
+
+function realOrSame(path: string): Promise<string> {
+  return realpath(path).catch(() => resolve(path));
+}

@@ -1,0 +1,102 @@
+import type { Database } from "../database/database.ts";
+import { messageOf } from "../errors.ts";
+import { type Log, silentLog } from "../log.ts";
+import { createJanitor, type Janitor } from "./janitor.ts";
+import type { LaneDeclaration } from "./lane.ts";
+import { PAUSE_TOPIC, Pauses } from "./pauses.ts";
+import { createWorker, type Worker } from "./worker.ts";
+import { WorkerProcesses } from "./worker-processes.ts";
+
+export interface CrewSettings {
+  readonly database: Database;
+  readonly lanes: readonly LaneDeclaration<object>[];
+  readonly heartbeatMs: number;
+  /** How often the janitor goes round. */
+  readonly checkEveryMs: number;
+  readonly staleMs: number;
+  readonly pollMs: number;
+  readonly graceMs?: number;
+  readonly log?: Log;
+}
+
+/** Everything one process runs: lanes, a janitor, its entry among the processes, and an eye on paused lanes. */
+export class Crew {
+  readonly worker: Worker;
+  readonly #settings: CrewSettings;
+  readonly #janitor: Janitor;
+  readonly #pauses: Pauses;
+  readonly #processes: WorkerProcesses;
+  readonly #names: readonly string[];
+  readonly #log: Log;
+  #timers: NodeJS.Timeout[] = [];
+  #unsubscribe: (() => void) | undefined;
+  #stopped: Promise<void> | undefined;
+
+  constructor(settings: CrewSettings) {
+    const { database, lanes, heartbeatMs } = settings;
+    this.#log = settings.log ?? silentLog;
+    this.#settings = settings;
+    this.#names = lanes.map(({ queue }) => queue.name);
+    this.worker = createWorker({
+      database,
+      lanes,
+      heartbeatMs,
+      log: this.#log,
+      ...(settings.graceMs !== undefined && { graceMs: settings.graceMs }),
+    });
+    this.#janitor = createJanitor({
+      database,
+      queues: lanes.map(({ queue }) => queue),
+      everyMs: settings.checkEveryMs,
+      log: this.#log,
+    });
+    this.#pauses = new Pauses(database);
+    this.#processes = new WorkerProcesses(database, { silentMs: settings.staleMs });
+  }
+
+  async start(): Promise<this> {
+    await this.#processes.beat(this.worker.id, this.#names);
+    // Before the first claim, so that a paused lane takes nothing.
+    await this.#heed();
+    this.worker.start();
+    this.#janitor.start();
+    this.#unsubscribe = this.#settings.database.subscribe(PAUSE_TOPIC, () => void this.#heed());
+    this.#timers = [
+      setInterval(() => void this.#beat(), this.#settings.heartbeatMs),
+      setInterval(() => void this.#heed(), this.#settings.pollMs),
+    ];
+    return this;
+  }
+
+  /** Lets what runs finish, gives back the rest. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  async #stop(): Promise<void> {
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#unsubscribe?.();
+    await Promise.all([this.worker.stop(), this.#janitor.stop()]);
+    await this.#processes.leave(this.worker.id).catch(() => undefined);
+  }
+
+  async #beat(): Promise<void> {
+    await this.#processes
+      .beat(this.worker.id, this.#names)
+      .catch((error) => this.#log.debug({ error: messageOf(error) }, "the process could not report"));
+  }
+
+  async #heed(): Promise<void> {
+    try {
+      const paused = await this.#pauses.list();
+      for (const name of this.#names) {
+        const lane = this.worker.lane(name);
+        if (paused.has(name)) await lane.pause();
+        else lane.resume();
+      }
+    } catch (error) {
+      this.#log.debug({ error: messageOf(error) }, "paused lanes could not be read");
+    }
+  }
+}
