@@ -21,7 +21,7 @@ export function chunkLane({ database, queues, files, facts, embedder, pollMs }: 
           const document = (await facts.of([row.document_id])).get(row.document_id);
           if (!document) throw new QuarryError("not_found", "the document was deleted");
           const markdown = await files.readText(row.page_file_path);
-          const pieces = chunkPage(markdown, {
+          const { chunks: pieces } = chunkPage(markdown, {
             title: document.title,
             headingsBefore: row.headings ?? [],
             tokensMax: embedder.tokensMax,

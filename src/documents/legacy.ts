@@ -36,7 +36,7 @@ interface Parts {
  */
 export async function migrateLegacy(parts: Parts, from: Database = parts.database): Promise<LegacyReport> {
   const rows = await legacyRows(from);
-  const done = await migratedIds(parts.database);
+  const done = await migratedIds(parts.database, from === parts.database);
   const open = rows.filter((row) => !done.has(String(row.id)));
   const plans: Plan[] = [];
   for (const row of open) plans.push(await planOf(parts, row));
@@ -77,11 +77,12 @@ async function legacyRows(from: Database): Promise<Row[]> {
   return rows.filter((row) => row.convert_status !== null || row.index_status !== null);
 }
 
-/** What has pages or has left `pending` was brought over before. */
-async function migratedIds(database: Database): Promise<Set<string>> {
-  const rows = await database.query(
-    "select d.id from documents as d where d.ocr_status <> 'pending' or d.original_path is not null or exists (select 1 from task_queue_page as p where p.document_id = d.id)",
-  );
+/** In its own table, a document that has pages or has left `pending` was brought over before. */
+async function migratedIds(database: Database, isInPlace: boolean): Promise<Set<string>> {
+  const isDone = isInPlace
+    ? "d.ocr_status <> 'pending' or d.original_path is not null or exists (select 1 from task_queue_page as p where p.document_id = d.id)"
+    : "true";
+  const rows = await database.query(`select d.id from documents as d where ${isDone}`);
   return new Set(rows.map((row) => String(row.id)));
 }
 
