@@ -1,9 +1,26 @@
+export { type LaneControl, openQuarry, type Quarry, type WorkOptions } from "./app.ts";
 export { type Clock, manualClock, systemClock } from "./clock.ts";
+export { loadSettings, type SettingSource, type Settings } from "./config.ts";
 export type { Database, Row, Session, Statement, Transaction } from "./database/database.ts";
 export { type Migration, migrate, readMigrations } from "./database/migrate.ts";
 export { type DatabaseSettings, openDatabase } from "./database/open.ts";
+export type { Cancelled } from "./documents/changes.ts";
+export type { Added, Documents, NewDocument } from "./documents/documents.ts";
+export type { Counts, Progress } from "./documents/progress.ts";
+export { PHASES, type Phase, TASK_STATUSES, type TaskStatus } from "./documents/queues.ts";
+export {
+  DOCUMENT_STATES,
+  type DocumentDetails,
+  type DocumentFailure,
+  type DocumentFilter,
+  type DocumentPage,
+  type DocumentState,
+  type DocumentSummary,
+} from "./documents/views.ts";
 export { ERROR_CODES, type ErrorCode, isQuarryError, QuarryError } from "./errors.ts";
+export type { Ingested, IngestedFile, IngestOptions } from "./ingest/ingest.ts";
 export { createLog, type Log } from "./log.ts";
+export { Crew, type CrewSettings } from "./queue/crew.ts";
 export {
   defineQueue,
   type Gate,
@@ -44,4 +61,6 @@ export {
   type RetryOptions,
 } from "./queue/store.ts";
 export { createWorker, type Worker, type WorkerSettings } from "./queue/worker.ts";
+export type { WorkerProcess } from "./queue/worker-processes.ts";
+export type { Search, SearchAnswer, SearchMode, SearchQuery, SearchResult } from "./search/search.ts";
 export { openTelemetry, type Telemetry } from "./telemetry.ts";

@@ -59,6 +59,8 @@ interface Channel {
 
 const MEMORY_LOOK_EVERY_MS = 100;
 const IDLE_MS = 30_000;
+/** Of its memory; one that is larger when it has answered is not used again. */
+const LARGE_SHARE = 0.75;
 
 /** A pool of isolates of one kind. Started when needed, ended when idle; keeps no process alive by itself. */
 export class Isolates {
@@ -187,6 +189,9 @@ class Member {
     const call = this.#release();
     if ("value" in answer) call?.resolve(answer.value);
     else call?.reject(new QuarryError(answer.error.code ?? "internal", answer.error.message));
+    // What this call left behind would count against the next.
+    const usedMb = this.#channel.residentMb() ?? 0;
+    if (usedMb > this.#settings.memoryMb * LARGE_SHARE) this.kill("it had grown large");
     this.#onFree();
     if (this.isIdle) {
       const timer = setTimeout(() => this.kill("it was idle"), IDLE_MS).unref();
@@ -235,13 +240,15 @@ function processChannel(settings: IsolateSettings): Channel {
     // Whatever a hostile file may make a parser do, it finds no secrets in its environment.
     env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, NODE_NO_WARNINGS: "1" },
   });
-  child.on("error", () => undefined);
+  // A process that could not be started has an error and no exit.
+  const ended = new Promise<string>((resolve) => {
+    child.once("exit", (code, signal) => resolve(signal ?? `exit code ${code}`));
+    child.on("error", (error) => child.pid === undefined && resolve(messageOf(error)));
+  });
   return {
     send: (request) => void child.send(request, () => undefined),
     onAnswer: (listener) => child.on("message", (answer) => listener(answer as Answer)),
-    onEnd: (listener) => {
-      child.once("exit", (code, signal) => listener(signal ?? `exit code ${code}`));
-    },
+    onEnd: (listener) => void ended.then(listener),
     residentMb: () => residentMbOf(child.pid),
     ref: () => {
       child.ref();
@@ -294,7 +301,19 @@ export function serveIsolate(open: (setup: never) => IsolateMethods | Promise<Is
   else {
     process.on("message", receive);
     process.on("disconnect", () => process.exit());
+    endWithParent();
   }
+}
+
+const ORPHAN_LOOK_EVERY_MS = 1000;
+
+/** A parser that hangs never hears that its parent is gone. A thread beside it does. */
+function endWithParent(): void {
+  const watch = `setInterval(
+    () => process.ppid === ${process.ppid} || process.kill(process.pid, "SIGKILL"),
+    ${ORPHAN_LOOK_EVERY_MS},
+  )`;
+  new Thread(watch, { eval: true, stdout: false, stderr: false }).unref();
 }
 
 /** The module beside this one, as it is called in a checkout (.ts) or in a published package (.js). */

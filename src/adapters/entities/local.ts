@@ -1,0 +1,23 @@
+import type { EntityExtractor } from "../entities.ts";
+import { besides, Isolates } from "../isolate.ts";
+
+const MODEL = "wink-eng-lite+compromise-1";
+
+/** Rules and small dictionaries that come with the package, for English, in a thread of their own. */
+export async function openLocalEntities(settings: { deadlineMs?: number } = {}): Promise<EntityExtractor> {
+  const isolates = new Isolates({
+    name: "the entity extractor",
+    module: besides(import.meta.url, "local-thread"),
+    kind: "thread",
+    size: 1,
+    deadlineMs: settings.deadlineMs ?? 120_000,
+    memoryMb: 512,
+    isKilledOnAbort: false,
+  });
+  return {
+    model: MODEL,
+    extract: (texts, signal) =>
+      texts.length === 0 ? Promise.resolve([]) : isolates.call("extract", texts, { signal }),
+    close: async () => isolates.close(),
+  };
+}

@@ -1,0 +1,187 @@
+import type { Database, Transaction } from "../../database/database.ts";
+import type { Hit, IndexFilter } from "../vectors.ts";
+import type { TextEntry, TextIndex } from "../fulltext.ts";
+import { allOf, anyOf, TOKENIZER, termsOf, withBorders } from "./terms.ts";
+
+/**
+ * The words' own table keeps no text, only where words stand. Its row ids carry the tenant's number in front, so
+ * that a search walks over its own tenant's rows and no others.
+ */
+export const TEXT_TABLES = [
+  "create table text_tenants (number integer primary key, tenant text not null unique);",
+  `create table texts (
+    id integer primary key,
+    tenant text not null,
+    chunk_id text not null,
+    document_id text not null,
+    collection text not null,
+    unique (tenant, chunk_id)
+  );`,
+  "create index texts_document on texts (document_id, tenant, collection);",
+  "create index texts_scope on texts (tenant, collection);",
+  `create virtual table words using fts5(context, content, content = '', contentless_delete = 1, tokenize = '${TOKENIZER}');`,
+];
+
+/** Row ids stay below 2^53: two million tenants, four thousand million chunks each. */
+const ROWS_PER_TENANT = 2 ** 32;
+const CONTEXT_WEIGHT = 1;
+const CONTENT_WEIGHT = 2;
+/** Ranking costs about a microsecond a match: common words are left out beyond this many. */
+const MATCHES_MAX = 5_000;
+
+const ADD_TENANT = {
+  name: "index.add_tenant",
+  sql: "insert into text_tenants (tenant) values (?1) on conflict (tenant) do nothing",
+};
+const TENANT = { name: "index.tenant", sql: "select number from text_tenants where tenant = ?1" };
+const FIND = { name: "index.text", sql: "select id from texts where tenant = ?1 and chunk_id = ?2" };
+/** ?1 first and ?2 last row id of the tenant. */
+const LAST_ID = { name: "index.last_text", sql: "select max(id) as id from texts where id between ?1 and ?2" };
+const WRITE_TEXT = {
+  name: "index.write_text",
+  sql: "insert or replace into texts (id, tenant, chunk_id, document_id, collection) values (?1, ?2, ?3, ?4, ?5)",
+};
+const WRITE_WORDS = {
+  name: "index.write_words",
+  sql: "insert or replace into words (rowid, context, content) values (?1, ?2, ?3)",
+};
+/** ?1 document, ?2 chunk ids or null. */
+const REMOVE = {
+  name: "index.remove_texts",
+  sql: "delete from texts where document_id = ?1 and (?2 is null or chunk_id in (select value from json_each(?2))) returning id",
+};
+const REMOVE_WORDS = {
+  name: "index.remove_words",
+  sql: "delete from words where rowid in (select value from json_each(?1))",
+};
+
+/** ?1 words, ?2 first and ?3 last row id of the tenant. */
+const MATCHES = "from words where words match ?1 and words.rowid between ?2 and ?3";
+/** The same, and ?4 collection or null, ?5 document ids or null. */
+const FILTERED = `${MATCHES.replace("words where", "words cross join texts as t on t.id = words.rowid where")} and ${isInside("t")}`;
+const BM25 = `-bm25(words, ${CONTEXT_WEIGHT}, ${CONTENT_WEIGHT}) as score`;
+
+/** ?1 tenant, and the same filter. */
+const COUNT_SCOPE = {
+  name: "index.count_texts",
+  sql: `select count(*) as total from (select 1 from texts as t where t.tenant = ?1 and ${isInside("t")} limit ${MATCHES_MAX + 1})`,
+};
+const COUNT = { name: "index.count_matches", sql: boundedCount(MATCHES) };
+const COUNT_FILTERED = { name: "index.count_filtered_matches", sql: boundedCount(FILTERED) };
+/** ?6 limit. */
+const SEARCH = {
+  name: "index.search_words",
+  sql: `select t.chunk_id, t.document_id, found.score from (select words.rowid as id, ${BM25} ${MATCHES} order by score desc, words.rowid limit ?6) as found cross join texts as t on t.id = found.id order by found.score desc, t.id`,
+};
+const SEARCH_FILTERED = {
+  name: "index.search_filtered_words",
+  sql: `select t.chunk_id, t.document_id, ${BM25} ${FILTERED} order by score desc, t.id limit ?6`,
+};
+
+function isInside(alias: string): string {
+  return `(?4 is null or ${alias}.collection = ?4) and (?5 is null or ${alias}.document_id in (select value from json_each(?5)))`;
+}
+
+function boundedCount(matches: string): string {
+  return `select count(*) as total from (select 1 ${matches} limit ${MATCHES_MAX + 1})`;
+}
+
+interface Scope {
+  readonly isFiltered: boolean;
+  /** Everything is found and ranked without a thought to the cost. */
+  readonly isSmall: boolean;
+  readonly params: readonly unknown[];
+}
+
+export function openEmbeddedTexts(database: Database): TextIndex {
+  /** Undefined when the tenant has nothing here. */
+  async function scopeOf({ tenant, collection = null, documentIds }: IndexFilter): Promise<Scope | undefined> {
+    const [row] = await database.query<{ number: number }>(TENANT, [tenant]);
+    if (!row) return undefined;
+    const filter = [collection, documentIds ? JSON.stringify(documentIds) : null];
+    const [size] = await database.query<{ total: number }>(COUNT_SCOPE, [tenant, null, null, ...filter]);
+    const isFiltered = collection !== null || documentIds !== undefined;
+    return {
+      isFiltered,
+      isSmall: size!.total <= MATCHES_MAX,
+      params: [...rowRange(row.number), ...(isFiltered ? filter : [])],
+    };
+  }
+
+  async function count(expression: string, scope: Scope): Promise<number> {
+    const statement = scope.isFiltered ? COUNT_FILTERED : COUNT;
+    const [row] = await database.query<{ total: number }>(statement, [expression, ...scope.params]);
+    return row!.total;
+  }
+
+  /**
+   * Terms from the rarest on, as long as they do not match too much; the others find only where they stand all
+   * together. So a word that stands everywhere costs nothing, in whatever language.
+   */
+  async function expressionOf(terms: readonly string[], scope: Scope): Promise<string> {
+    if (scope.isSmall || terms.length === 1) return anyOf(terms);
+    const counted = [];
+    for (const term of terms) counted.push({ term, total: await count(anyOf([term]), scope) });
+    const rarestFirst = counted.filter(({ total }) => total > 0).sort((a, b) => a.total - b.total);
+    let matches = 0;
+    const common = rarestFirst.findIndex(({ total }, index) => (matches += total) > MATCHES_MAX && index > 0);
+    const names = rarestFirst.map(({ term }) => term);
+    if (common < 0) return anyOf(names.length > 0 ? names : terms);
+    const rare = anyOf(names.slice(0, common));
+    const together = allOf(names.slice(common));
+    return (await count(together, scope)) <= MATCHES_MAX ? `${rare} OR (${together})` : rare;
+  }
+
+  return {
+    async upsert(entries) {
+      if (entries.length === 0) return;
+      await database.transaction(async (transaction) => {
+        for (const entry of entries) await writeEntry(transaction, entry);
+      });
+    },
+    async remove({ documentId, chunkIds }) {
+      await database.transaction(async (transaction) => {
+        const params = [documentId, chunkIds ? JSON.stringify(chunkIds) : null];
+        const removed = await transaction.query<{ id: number }>(REMOVE, params);
+        await transaction.query(REMOVE_WORDS, [JSON.stringify(removed.map((row) => row.id))]);
+      });
+    },
+    async search(query, { limit, filter }) {
+      const terms = termsOf(query);
+      const scope = await scopeOf(filter);
+      if (terms.length === 0 || !scope) return [];
+      const expression = await expressionOf(terms, scope);
+      const rows = scope.isFiltered
+        ? await database.query<FoundText>(SEARCH_FILTERED, [expression, ...scope.params, limit])
+        : await database.query<FoundText>(SEARCH, [expression, ...scope.params, null, null, limit]);
+      return rows.map(hitOf);
+    },
+    async close() {},
+  };
+}
+
+type FoundText = { chunk_id: string; document_id: string; score: number };
+
+function hitOf(row: FoundText): Hit {
+  return { chunkId: row.chunk_id, documentId: row.document_id, score: row.score };
+}
+
+function rowRange(tenantNumber: number): [first: number, last: number] {
+  return [tenantNumber * ROWS_PER_TENANT, (tenantNumber + 1) * ROWS_PER_TENANT - 1];
+}
+
+async function writeEntry(transaction: Transaction, entry: TextEntry): Promise<void> {
+  const { tenant, chunkId, documentId, collection } = entry;
+  const [known] = await transaction.query<{ id: number }>(FIND, [tenant, chunkId]);
+  const id = known?.id ?? (await nextId(transaction, tenant));
+  await transaction.query(WRITE_TEXT, [id, tenant, chunkId, documentId, collection]);
+  await transaction.query(WRITE_WORDS, [id, withBorders(entry.context), withBorders(entry.content)]);
+}
+
+async function nextId(transaction: Transaction, tenant: string): Promise<number> {
+  await transaction.query(ADD_TENANT, [tenant]);
+  const [row] = await transaction.query<{ number: number }>(TENANT, [tenant]);
+  const [first, last] = rowRange(row!.number);
+  const [newest] = await transaction.query<{ id: number | null }>(LAST_ID, [first, last]);
+  return (newest?.id ?? first) + 1;
+}

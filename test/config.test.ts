@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { loadSettings } from "../src/config.ts";
+
+describe("settings", () => {
+  let folder: string;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "quarry-config-"));
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+  const load = (env: Record<string, string> = {}, given = {}) => loadSettings({ env, folder, given });
+
+  test("have the design's defaults", () => {
+    const { settings } = load();
+    assert.deepEqual(
+      [
+        settings.isEnabled,
+        settings.checkEveryMs,
+        settings.pollMs,
+        settings.heartbeatMs,
+        settings.staleMs,
+        settings.attemptsMax,
+      ],
+      [true, 60_000, 5_000, 30_000, 120_000, 3],
+    );
+    assert.equal(settings.databaseUrl, join(".quarry", "quarry.db"));
+  });
+
+  test("come from the call, then the environment, then quarry.yaml", async () => {
+    await writeFile(
+      join(folder, "quarry.yaml"),
+      "stale_task_timeout: 300\nMAX_TASK_RETRIES: 7\nquarry_data: here\n",
+    );
+    const { settings, sources } = load(
+      { MAX_TASK_RETRIES: "9", TASK_QUEUE_ENABLED: "false" },
+      { pollMs: 10 },
+    );
+    assert.deepEqual(
+      [settings.staleMs, settings.attemptsMax, settings.dataFolder, settings.isEnabled, settings.pollMs],
+      [300_000, 9, "here", false, 10],
+    );
+    const from = Object.fromEntries(sources.map((source) => [source.name, source.from]));
+    assert.deepEqual(
+      [from.STALE_TASK_TIMEOUT, from.MAX_TASK_RETRIES, from.WORKER_POLL_INTERVAL, from.HEARTBEAT_INTERVAL],
+      ["quarry.yaml", "environment", "call", "default"],
+    );
+    await rm(join(folder, "quarry.yaml"));
+  });
+
+  test("that make no sense are refused with their name", async () => {
+    assert.throws(() => load({ STALE_TASK_TIMEOUT: "soon" }), {
+      code: "invalid_input",
+      message: /STALE_TASK_TIMEOUT/,
+    });
+    assert.throws(() => load({ MAX_TASK_RETRIES: "0" }), {
+      code: "invalid_input",
+      message: /MAX_TASK_RETRIES/,
+    });
+    assert.throws(() => load({ HEARTBEAT_INTERVAL: "100" }), {
+      code: "invalid_input",
+      message: /at most half/,
+    });
+    await writeFile(join(folder, "quarry.yaml"), "stale_timeout: 300\n");
+    assert.throws(() => load(), { code: "invalid_input", message: /stale_timeout.*no setting/ });
+    await writeFile(join(folder, "quarry.yaml"), "a: [\n");
+    assert.throws(() => load(), { code: "invalid_input", message: /not valid YAML/ });
+    await rm(join(folder, "quarry.yaml"));
+  });
+
+  test("are all told in the documentation, with their defaults", async () => {
+    const text = await readFile(new URL("../docs/settings.md", import.meta.url), "utf8");
+    const told = [...text.matchAll(/^\| `([A-Z_]+)` \|/gm)].map((match) => match[1]);
+    assert.deepEqual(
+      told.sort(),
+      load()
+        .sources.map(({ name }) => name)
+        .sort(),
+    );
+  });
+});

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { scan } from "../../src/ingest/scan.ts";
+
+describe("scanning folders", () => {
+  let folder: string;
+  before(async () => {
+    folder = await realpath(await mkdtemp(join(tmpdir(), "quarry-scan-")));
+    const files = [
+      "b.txt",
+      "a.md",
+      "sub/c.pdf",
+      "sub/.hidden.md",
+      ".git/config",
+      "node_modules/x/readme.md",
+      "film.mp4",
+      "data/page.md",
+    ];
+    for (const file of files) {
+      await mkdir(join(folder, file, ".."), { recursive: true });
+      await writeFile(join(folder, file), "x");
+    }
+    await symlink("/etc/passwd", join(folder, "secrets.txt"));
+    await symlink("/etc", join(folder, "etc"));
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  const found = async (paths: string[], except: string[] = []) => {
+    const files: string[] = [];
+    const skipped: string[] = [];
+    for await (const one of scan(paths, { except }))
+      (one.kind === "file" ? files : skipped).push(relative(folder, one.path));
+    return { files, skipped };
+  };
+
+  test("finds documents in a stable order and leaves out what is hidden, generated, linked or no document", async () => {
+    assert.deepEqual(await found([folder], [join(folder, "data")]), {
+      files: ["a.md", "b.txt", "sub/c.pdf"],
+      skipped: ["etc", "film.mp4", "secrets.txt"],
+    });
+  });
+
+  test("takes a file that is named, whatever it is called", async () => {
+    assert.deepEqual((await found([join(folder, "film.mp4")])).files, ["film.mp4"]);
+  });
+
+  test("says which path is not there", async () => {
+    await assert.rejects(found([join(folder, "nothing")]), { code: "not_found", message: /nothing/ });
+  });
+});
