@@ -50,12 +50,12 @@ export async function readWordPieces(): Promise<WordPieces> {
   return new WordPieces(tokenizer, settings);
 }
 
-/** The time for a word grows with the square of its length; the parts of a longer one have a few tokens more. */
-const BYTE_PAIR_WORD = /\S{400}/gu;
+/** The time for a word or a space grows with the square of its length; broken ones have a few tokens more. */
+const LONG_RUN = /\S{400}|\s{400}/gu;
 
 async function openBytePairs(): Promise<Tokenizer> {
   const { countTokens } = await import("gpt-tokenizer/encoding/cl100k_base");
   // Text that looks like a control token is text.
   const asText = { disallowedSpecial: new Set<string>() };
-  return { count: (text) => countTokens(text.replace(BYTE_PAIR_WORD, "$& "), asText) };
+  return { count: (text) => countTokens(text.replace(LONG_RUN, "$& . "), asText) };
 }
