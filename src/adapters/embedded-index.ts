@@ -85,4 +85,3 @@ function refuseOtherModel(stored: StoredModel | undefined, settings: EmbeddedInd
     `the index ${path} was made with ${stored?.model} (${stored?.dimensions} dimensions), the embedder is now ${model} (${dimensions}): run "quarry reindex" to make it anew, or set the old embedder again`,
   );
 }
-

@@ -154,7 +154,7 @@ async function rank(parts: SearchParts, query: string, ranking: Ranking): Promis
   );
   if (ranking.warnings.length === wanted.length)
     throw new QuarryError("model_failed", ranking.warnings.join("; "));
-  return fuse(answers);
+  return fuse(query, answers);
 }
 
 const NAME_WORDS_MAX = 4;

@@ -1,10 +1,12 @@
+import { availableParallelism } from "node:os";
 import type { Embedder } from "../embed.ts";
 import { besides, Isolates } from "../isolate.ts";
 import { openTokenizer } from "./tokenizer.ts";
 
 export interface LocalEmbedderSettings {
-  /** Threads that one text batch is spread over. */
+  /** How many texts are embedded at once, each in a thread of its own. */
   readonly threads?: number;
+  /** For a call of `TEXTS_PER_CALL` texts. */
   readonly deadlineMs?: number;
 }
 
@@ -12,27 +14,40 @@ const MODEL = "all-MiniLM-L6-v2-q8";
 const DIMENSIONS = 384;
 /** The window of 256 less the marks before and after a text. */
 const TOKENS_MAX = 254;
+/** Each thread holds the model: about 60 MB. */
+const THREADS_MAX = 4;
+/** Few enough that threads share the work evenly and an aborted call soon makes room. */
+const TEXTS_PER_CALL = 8;
 
-/** A small model that comes with the package and runs on the processor, in a thread of its own. */
+/** A small model that comes with the package and runs on the processor, in threads of its own. */
 export async function openLocalEmbedder(settings: LocalEmbedderSettings = {}): Promise<Embedder> {
   const isolates = new Isolates({
     name: "the embedder",
     module: besides(import.meta.url, "local-thread"),
     kind: "thread",
-    size: 1,
-    deadlineMs: settings.deadlineMs ?? 300_000,
-    memoryMb: 1024,
-    // Loading the model again costs more than finishing a batch that nobody waits for.
+    size: settings.threads ?? Math.min(availableParallelism(), THREADS_MAX),
+    deadlineMs: settings.deadlineMs ?? 120_000,
+    memoryMb: 512,
+    // Loading the model again costs more than finishing a few texts that nobody waits for.
     isKilledOnAbort: false,
-    setup: { threads: settings.threads ?? 0, tokensMax: TOKENS_MAX },
+    setup: { tokensMax: TOKENS_MAX },
   });
   return {
     model: MODEL,
     dimensions: DIMENSIONS,
     tokensMax: TOKENS_MAX,
     tokenizer: await openTokenizer(MODEL),
-    embed: (texts, signal) =>
-      texts.length === 0 ? Promise.resolve([]) : isolates.call("embed", texts, { signal }),
+    embed: async (texts, signal) => {
+      const calls = slices(texts).map((some) => isolates.call<Float32Array[]>("embed", some, { signal }));
+      return (await Promise.all(calls)).flat();
+    },
     close: async () => isolates.close(),
   };
+}
+
+function slices(texts: readonly string[]): (readonly string[])[] {
+  const count = Math.ceil(texts.length / TEXTS_PER_CALL);
+  return Array.from({ length: count }, (_, index) =>
+    texts.slice(index * TEXTS_PER_CALL, (index + 1) * TEXTS_PER_CALL),
+  );
 }

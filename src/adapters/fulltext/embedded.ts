@@ -1,6 +1,6 @@
 import type { Database, Transaction } from "../../database/database.ts";
-import type { Hit, IndexFilter } from "../vectors.ts";
 import type { TextEntry, TextIndex } from "../fulltext.ts";
+import type { Hit, IndexFilter } from "../vectors.ts";
 import { allOf, anyOf, TOKENIZER, termsOf, withBorders } from "./terms.ts";
 
 /**
@@ -36,7 +36,10 @@ const ADD_TENANT = {
 const TENANT = { name: "index.tenant", sql: "select number from text_tenants where tenant = ?1" };
 const FIND = { name: "index.text", sql: "select id from texts where tenant = ?1 and chunk_id = ?2" };
 /** ?1 first and ?2 last row id of the tenant. */
-const LAST_ID = { name: "index.last_text", sql: "select max(id) as id from texts where id between ?1 and ?2" };
+const LAST_ID = {
+  name: "index.last_text",
+  sql: "select max(id) as id from texts where id between ?1 and ?2",
+};
 const WRITE_TEXT = {
   name: "index.write_text",
   sql: "insert or replace into texts (id, tenant, chunk_id, document_id, collection) values (?1, ?2, ?3, ?4, ?5)",
@@ -55,62 +58,76 @@ const REMOVE_WORDS = {
   sql: "delete from words where rowid in (select value from json_each(?1))",
 };
 
-/** ?1 words, ?2 first and ?3 last row id of the tenant. */
-const MATCHES = "from words where words match ?1 and words.rowid between ?2 and ?3";
-/** The same, and ?4 collection or null, ?5 document ids or null. */
-const FILTERED = `${MATCHES.replace("words where", "words cross join texts as t on t.id = words.rowid where")} and ${isInside("t")}`;
-const BM25 = `-bm25(words, ${CONTEXT_WEIGHT}, ${CONTENT_WEIGHT}) as score`;
+/** How many are counted at most; beyond, all that matters is that it is too much. */
+const COUNTED_MAX = MATCHES_MAX + 1;
 
-/** ?1 tenant, and the same filter. */
-const COUNT_SCOPE = {
-  name: "index.count_texts",
-  sql: `select count(*) as total from (select 1 from texts as t where t.tenant = ?1 and ${isInside("t")} limit ${MATCHES_MAX + 1})`,
-};
-const COUNT = { name: "index.count_matches", sql: boundedCount(MATCHES) };
-const COUNT_FILTERED = { name: "index.count_filtered_matches", sql: boundedCount(FILTERED) };
-/** ?6 limit. */
-const SEARCH = {
-  name: "index.search_words",
-  sql: `select t.chunk_id, t.document_id, found.score from (select words.rowid as id, ${BM25} ${MATCHES} order by score desc, words.rowid limit ?6) as found cross join texts as t on t.id = found.id order by found.score desc, t.id`,
-};
-const SEARCH_FILTERED = {
-  name: "index.search_filtered_words",
-  sql: `select t.chunk_id, t.document_id, ${BM25} ${FILTERED} order by score desc, t.id limit ?6`,
-};
-
-function isInside(alias: string): string {
-  return `(?4 is null or ${alias}.collection = ?4) and (?5 is null or ${alias}.document_id in (select value from json_each(?5)))`;
+/**
+ * Statements for one shape of filter, so that each finds its index. Those on words take ?1 words, ?2 first and ?3
+ * last row id of the tenant, ?4 limit; the filter's own parameters follow.
+ */
+function compile({ hasCollection, hasDocuments }: { hasCollection: boolean; hasDocuments: boolean }) {
+  const terms = [
+    ...(hasCollection ? ["t.collection = ?5"] : []),
+    ...(hasDocuments ? [`t.document_id in (select value from json_each(?${hasCollection ? 6 : 5}))`] : []),
+  ];
+  const isInside = terms.map((term) => ` and ${term}`).join("");
+  const filtered = terms.length > 0 ? " cross join texts as t on t.id = words.rowid" : "";
+  const matches = `from words${filtered} where words match ?1 and words.rowid between ?2 and ?3${isInside}`;
+  const best = `select words.rowid as id, -bm25(words, ${CONTEXT_WEIGHT}, ${CONTENT_WEIGHT}) as score ${matches} order by score desc, id limit ?4`;
+  const shape =
+    [hasCollection && "collection", hasDocuments && "documents"].filter(Boolean).join("_") || "all";
+  return {
+    /** ?1 tenant, ?4 limit, and the filter. */
+    countTexts: {
+      name: `index.count_texts_${shape}`,
+      sql: `select count(*) as total from (select 1 from texts as t where t.tenant = ?1${isInside} limit ?4)`,
+    },
+    countMatches: {
+      name: `index.count_matches_${shape}`,
+      sql: `select count(*) as total from (select 1 ${matches} limit ?4)`,
+    },
+    search: {
+      name: `index.search_words_${shape}`,
+      sql: `select t.chunk_id, t.document_id, best.score from (${best}) as best cross join texts as t on t.id = best.id order by best.score desc, t.id`,
+    },
+  };
 }
 
-function boundedCount(matches: string): string {
-  return `select count(*) as total from (select 1 ${matches} limit ${MATCHES_MAX + 1})`;
-}
+const SHAPES = [false, true].map((hasCollection) =>
+  [false, true].map((hasDocuments) => compile({ hasCollection, hasDocuments })),
+);
 
 interface Scope {
-  readonly isFiltered: boolean;
+  readonly statements: ReturnType<typeof compile>;
+  readonly rows: readonly [first: number, last: number];
+  readonly filter: readonly unknown[];
   /** Everything is found and ranked without a thought to the cost. */
   readonly isSmall: boolean;
-  readonly params: readonly unknown[];
 }
 
 export function openEmbeddedTexts(database: Database): TextIndex {
   /** Undefined when the tenant has nothing here. */
-  async function scopeOf({ tenant, collection = null, documentIds }: IndexFilter): Promise<Scope | undefined> {
+  async function scopeOf({ tenant, collection, documentIds }: IndexFilter): Promise<Scope | undefined> {
     const [row] = await database.query<{ number: number }>(TENANT, [tenant]);
     if (!row) return undefined;
-    const filter = [collection, documentIds ? JSON.stringify(documentIds) : null];
-    const [size] = await database.query<{ total: number }>(COUNT_SCOPE, [tenant, null, null, ...filter]);
-    const isFiltered = collection !== null || documentIds !== undefined;
-    return {
-      isFiltered,
-      isSmall: size!.total <= MATCHES_MAX,
-      params: [...rowRange(row.number), ...(isFiltered ? filter : [])],
-    };
+    const statements = SHAPES[collection === undefined ? 0 : 1]![documentIds ? 1 : 0]!;
+    const filter = [
+      ...(collection === undefined ? [] : [collection]),
+      ...(documentIds ? [JSON.stringify(documentIds)] : []),
+    ];
+    const counted = await database.query<{ total: number }>(statements.countTexts, [
+      tenant,
+      null,
+      null,
+      COUNTED_MAX,
+      ...filter,
+    ]);
+    return { statements, filter, rows: rowRange(row.number), isSmall: counted[0]!.total <= MATCHES_MAX };
   }
 
-  async function count(expression: string, scope: Scope): Promise<number> {
-    const statement = scope.isFiltered ? COUNT_FILTERED : COUNT;
-    const [row] = await database.query<{ total: number }>(statement, [expression, ...scope.params]);
+  async function count(expression: string, { statements, rows, filter }: Scope): Promise<number> {
+    const params = [expression, ...rows, COUNTED_MAX, ...filter];
+    const [row] = await database.query<{ total: number }>(statements.countMatches, params);
     return row!.total;
   }
 
@@ -151,9 +168,8 @@ export function openEmbeddedTexts(database: Database): TextIndex {
       const scope = await scopeOf(filter);
       if (terms.length === 0 || !scope) return [];
       const expression = await expressionOf(terms, scope);
-      const rows = scope.isFiltered
-        ? await database.query<FoundText>(SEARCH_FILTERED, [expression, ...scope.params, limit])
-        : await database.query<FoundText>(SEARCH, [expression, ...scope.params, null, null, limit]);
+      const params = [expression, ...scope.rows, limit, ...scope.filter];
+      const rows = await database.query<FoundText>(scope.statements.search, params);
       return rows.map(hitOf);
     },
     async close() {},

@@ -17,7 +17,9 @@ const CLITIC = /['’](?:s|t|d|m|ll|re|ve)\b/giu;
 const STOP_WORDS = new Set(
   `a about an and any are as at be been but by can could did do does for from give had has have how i if in into is
   it its let may me my of on or our please shall should show so some tell than that the their them then there these
-  they this those to us was we were what when where which who whom whose why will with would you your`.split(/\s+/),
+  they this those to us was we were what when where which who whom whose why will with would you your`.split(
+    /\s+/,
+  ),
 );
 
 export const TERMS_MAX = 40;

@@ -87,12 +87,10 @@ export function openEmbeddedVectors(database: Database, settings: EmbeddedVector
     const wanted = Math.max(CANDIDATES_MIN, CANDIDATES_PER_RESULT * limit);
     const candidates =
       allowed && allowed.size <= wanted ? [...allowed] : await firstLook(query, { wanted, filter, allowed });
-    const rows = await database.query<{ chunk_id: string; document_id: string; vector: Uint8Array }>(CANDIDATES, [
-      tenant,
-      collection,
-      JSON.stringify(candidates),
-      documents,
-    ]);
+    const rows = await database.query<{ chunk_id: string; document_id: string; vector: Uint8Array }>(
+      CANDIDATES,
+      [tenant, collection, JSON.stringify(candidates), documents],
+    );
     const hits = rows.map((row) => ({
       chunkId: row.chunk_id,
       documentId: row.document_id,
@@ -114,7 +112,8 @@ export function openEmbeddedVectors(database: Database, settings: EmbeddedVector
     const blocks = await database.query<{ ids: Uint8Array; codes: Uint8Array }>(BLOCKS, [tenant, collection]);
     const nearest = new Nearest(options.wanted);
     const table = codec.tableOf(query);
-    for (const { ids, codes } of blocks) scan({ table, codec, nearest, allowed: options.allowed }, idsOf(ids), codes);
+    for (const { ids, codes } of blocks)
+      scan({ table, codec, nearest, allowed: options.allowed }, idsOf(ids), codes);
     return nearest.ids();
   }
 
@@ -156,9 +155,10 @@ interface Scan {
 
 function scan({ table, codec, nearest, allowed }: Scan, ids: Uint32Array, codes: Uint8Array): void {
   for (let slot = 0; slot < ids.length; slot++) {
+    const score = nearness(table, codes, slot * codec.bytes);
+    if (score <= nearest.floor) continue;
     const id = ids[slot]!;
-    if (id === 0 || (allowed && !allowed.has(id))) continue;
-    nearest.add(id, nearness(table, codes, slot * codec.bytes));
+    if (id !== 0 && (!allowed || allowed.has(id))) nearest.add(id, score);
   }
 }
 
@@ -188,7 +188,12 @@ async function writePoints(transaction: Transaction, codec: Codec, points: reado
   await blocks.write();
 }
 
-async function placeOf(blocks: Blocks, point: Point, id: number, before: StoredPoint | undefined): Promise<Place> {
+async function placeOf(
+  blocks: Blocks,
+  point: Point,
+  id: number,
+  before: StoredPoint | undefined,
+): Promise<Place> {
   if (before?.collection === point.collection) {
     await blocks.replace(before, point.vector);
     return before;
@@ -223,6 +228,7 @@ function fixedPoint(vector: Float32Array): Uint8Array {
 function cosine(query: Float32Array, stored: Uint8Array): number {
   const vector = new Int16Array(stored.buffer, stored.byteOffset, query.length);
   let sum = 0;
-  for (let dimension = 0; dimension < vector.length; dimension++) sum += query[dimension]! * vector[dimension]!;
+  for (let dimension = 0; dimension < vector.length; dimension++)
+    sum += query[dimension]! * vector[dimension]!;
   return sum / FULL_SCALE;
 }
