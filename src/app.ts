@@ -1,23 +1,17 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { openLocalEmbedder } from "./adapters/embed/local.ts";
-import { openEmbeddedIndex } from "./adapters/embedded-index.ts";
-import { openLocalEntities } from "./adapters/entities/local.ts";
-import { openExtractor } from "./adapters/extract/local.ts";
-import { openSqlGraph } from "./adapters/graph/sql.ts";
-import { openTesseract } from "./adapters/ocr/tesseract.ts";
 import { loadSettings, type Settings } from "./config.ts";
+import type { Database } from "./database/database.ts";
 import { migrate, readMigrations } from "./database/migrate.ts";
 import { openDatabase } from "./database/open.ts";
 import { Documents } from "./documents/documents.ts";
 import { DataFolder } from "./documents/files.ts";
-import type { PipelineParts } from "./documents/lane-parts.ts";
-import { documentLanes } from "./documents/lanes.ts";
 import { type LegacyReport, migrateLegacy } from "./documents/legacy.ts";
-import { documentQueues } from "./documents/queues.ts";
-import { QuarryError } from "./errors.ts";
+import { type DocumentQueues, documentQueues } from "./documents/queues.ts";
+import { messageOf, QuarryError } from "./errors.ts";
 import { type Ingested, type IngestOptions, ingest } from "./ingest/ingest.ts";
-import { createLog } from "./log.ts";
+import { createLog, type Log } from "./log.ts";
+import type { OpenedParts } from "./parts.ts";
 import { Crew } from "./queue/crew.ts";
 import { checkedLane, Pauses } from "./queue/pauses.ts";
 import { prepareQueue } from "./queue/prepare.ts";
@@ -54,107 +48,111 @@ export interface LaneControl {
   resume(lane: string): Promise<void>;
 }
 
-/** Settings → database → adapters → features. The only place that knows all of them. */
+/** Settings → database → features. Readers and models are opened when work or a search first needs them. */
 export async function openQuarry(given: Partial<Settings> = {}): Promise<Quarry> {
   const { settings } = loadSettings({ given });
   const log = createLog({ level: settings.logLevel });
   const database = openDatabase(settings.databaseUrl, {
-    onError: (error) => log.warn({ error }, "database"),
+    onError: (error) => log.warn({ error: messageOf(error) }, "database"),
   });
-  const closing: (() => Promise<unknown> | unknown)[] = [() => database.close()];
-  const close = async () => {
-    for (const step of closing.splice(0).reverse()) await step();
-  };
   try {
     const queues = documentQueues(settings);
     await migrate(database, readMigrations(migrationsFolder(database.dialect.name)));
     for (const queue of Object.values(queues)) await prepareQueue(database, queue);
-    const files = new DataFolder(settings.dataFolder);
-    const parts = await openParts(settings, { database, queues, files }, closing);
-    const lanes = documentLanes(parts);
-    const names = lanes.map(({ queue }) => queue.name);
-    const pauses = new Pauses(database);
-    const processes = new WorkerProcesses(database, { silentMs: settings.staleMs });
-    const documentsParts = {
-      ...parts,
-      attemptsMax: settings.attemptsMax,
-      fileBytesMax: settings.fileMbMax * 1_048_576,
-    };
-    const documents = new Documents(documentsParts);
-    return {
-      settings,
-      documents,
-      search: openSearch(parts),
-      lanes: {
-        names,
-        paused: () => pauses.list(),
-        pause: async (lane) => pauses.pause(checkedLane(lane, names)),
-        resume: async (lane) => pauses.resume(checkedLane(lane, names)),
-      },
-      ingest: (paths, options) => ingest({ documents, except: [settings.dataFolder] }, paths, options),
-      work: async (options = {}) => {
-        const wanted = options.lanes?.map((lane) => checkedLane(lane, names));
-        const crew = new Crew({
-          ...settings,
-          database,
-          log,
-          lanes: lanes.filter(({ queue }) => wanted?.includes(queue.name) ?? true),
-          ...(options.graceMs !== undefined && { graceMs: options.graceMs }),
-        });
-        if (!settings.isEnabled) {
-          throw new QuarryError(
-            "invalid_input",
-            "TASK_QUEUE_ENABLED is false, so no lane is started; set it to true to work",
-          );
-        }
-        closing.push(() => crew.stop());
-        return crew.start();
-      },
-      migrateLegacy: async (fromUrl) => {
-        if (fromUrl === undefined) return migrateLegacy(documentsParts);
-        const from = openDatabase(fromUrl);
-        return migrateLegacy(documentsParts, from).finally(() => from.close());
-      },
-      workers: () => processes.list(),
-      close,
-    };
+    return new App({ settings, log, database, queues, files: new DataFolder(settings.dataFolder) });
   } catch (error) {
-    await close();
+    await database.close();
     throw error;
   }
 }
 
-/** Each is cheap to open; models are loaded when they are first needed. */
-async function openParts(
-  settings: Settings,
-  base: Pick<PipelineParts, "database" | "queues" | "files">,
-  closing: (() => Promise<unknown> | unknown)[],
-): Promise<PipelineParts> {
-  const keep = <T extends { close(): Promise<unknown> | unknown }>(part: T): T => {
-    closing.push(() => part.close());
-    return part;
+interface AppParts {
+  readonly settings: Settings;
+  readonly log: Log;
+  readonly database: Database;
+  readonly queues: DocumentQueues;
+  readonly files: DataFolder;
+}
+
+class App implements Quarry {
+  readonly settings: Settings;
+  readonly documents: Documents;
+  readonly lanes: LaneControl;
+  readonly #app: AppParts;
+  readonly #crews: Crew[] = [];
+  #parts: Promise<OpenedParts> | undefined;
+
+  constructor(app: AppParts) {
+    this.#app = app;
+    this.settings = app.settings;
+    this.documents = new Documents(this.#documentsParts);
+    this.lanes = laneControl(app);
+  }
+
+  readonly search: Search = {
+    search: async (query, signal) => openSearch(await this.#openParts()).search(query, signal),
   };
-  const embedder = keep(await openLocalEmbedder());
-  const index = keep(
-    await openEmbeddedIndex({
-      path: join(base.files.root, "index.db"),
-      model: embedder.model,
-      dimensions: embedder.dimensions,
-    }),
-  );
+
+  ingest(paths: readonly string[], options?: IngestOptions): Promise<Ingested> {
+    return ingest({ documents: this.documents, except: [this.settings.dataFolder] }, paths, options);
+  }
+
+  async work(options: WorkOptions = {}): Promise<Crew> {
+    if (!this.settings.isEnabled) {
+      throw new QuarryError(
+        "invalid_input",
+        "TASK_QUEUE_ENABLED is false, so no lane is started; set it to true to work",
+      );
+    }
+    const wanted = options.lanes?.map((lane) => checkedLane(lane, this.lanes.names));
+    const { documentLanes } = await import("./documents/lanes.ts");
+    const lanes = documentLanes(await this.#openParts());
+    const crew = new Crew({
+      ...this.settings,
+      ...this.#app,
+      lanes: lanes.filter(({ queue }) => wanted?.includes(queue.name) ?? true),
+      ...(options.graceMs !== undefined && { graceMs: options.graceMs }),
+    });
+    this.#crews.push(crew);
+    return crew.start();
+  }
+
+  async migrateLegacy(fromUrl?: string): Promise<LegacyReport> {
+    if (fromUrl === undefined) return migrateLegacy(this.#documentsParts);
+    const from = openDatabase(fromUrl);
+    return migrateLegacy(this.#documentsParts, from).finally(() => from.close());
+  }
+
+  workers(): Promise<WorkerProcess[]> {
+    return new WorkerProcesses(this.#app.database, { silentMs: this.settings.staleMs }).list();
+  }
+
+  async close(): Promise<void> {
+    for (const crew of this.#crews.splice(0)) await crew.stop();
+    await (await this.#parts?.catch(() => undefined))?.close();
+    await this.#app.database.close();
+  }
+
+  get #documentsParts() {
+    const { attemptsMax, fileMbMax } = this.settings;
+    return { ...this.#app, attemptsMax, fileBytesMax: fileMbMax * 1_048_576 };
+  }
+
+  /** Loaded when needed: most commands only look at rows. */
+  #openParts(): Promise<OpenedParts> {
+    this.#parts ??= import("./parts.ts").then(({ openParts }) => openParts(this.settings, this.#app));
+    return this.#parts;
+  }
+}
+
+function laneControl({ database, queues }: AppParts): LaneControl {
+  const names = Object.values(queues).map(({ name }) => name);
+  const pauses = new Pauses(database);
   return {
-    ...base,
-    extractor: keep(openExtractor({ fileMb: settings.fileMbMax, pagesMax: settings.pagesMax })),
-    ocr: keep(
-      await openTesseract({ languages: settings.ocrLanguages.split("+"), threads: settings.ocrThreads }),
-    ),
-    embedder,
-    entities: keep(await openLocalEntities()),
-    vectors: index.vectors,
-    fulltext: index.fulltext,
-    graph: keep(openSqlGraph(base.database)),
-    pollMs: settings.pollMs,
-    ocrThreads: settings.ocrThreads,
+    names,
+    paused: () => pauses.list(),
+    pause: async (lane) => pauses.pause(checkedLane(lane, names)),
+    resume: async (lane) => pauses.resume(checkedLane(lane, names)),
   };
 }
 

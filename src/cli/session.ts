@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { openQuarry, type Quarry } from "../app.ts";
+import type { Quarry } from "../app.ts";
 import { systemClock } from "../clock.ts";
 import { createOutput, type Output } from "./output.ts";
 
@@ -20,6 +20,8 @@ export async function withQuarry<T>(
   options: CommonOptions,
   work: (quarry: Quarry, output: Output) => Promise<T>,
 ): Promise<T> {
+  // Help and wrong usage are told without it.
+  const { openQuarry } = await import("../app.ts");
   const quarry = await openQuarry(options.data === undefined ? {} : { dataFolder: options.data });
   try {
     return await work(quarry, outputOf(options));

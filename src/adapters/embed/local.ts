@@ -17,7 +17,7 @@ const TOKENS_MAX = 254;
 /** Each thread holds the model: about 60 MB. */
 const THREADS_MAX = 4;
 /** Few enough that threads share the work evenly and an aborted call soon makes room. */
-const TEXTS_PER_CALL = 8;
+const TEXTS_PER_CALL = 4;
 
 /** A small model that comes with the package and runs on the processor, in threads of its own. */
 export async function openLocalEmbedder(settings: LocalEmbedderSettings = {}): Promise<Embedder> {

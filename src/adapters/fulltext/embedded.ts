@@ -139,14 +139,11 @@ export function openEmbeddedTexts(database: Database): TextIndex {
     if (scope.isSmall || terms.length === 1) return anyOf(terms);
     const counted = [];
     for (const term of terms) counted.push({ term, total: await count(anyOf([term]), scope) });
-    const rarestFirst = counted.filter(({ total }) => total > 0).sort((a, b) => a.total - b.total);
-    let matches = 0;
-    const common = rarestFirst.findIndex(({ total }, index) => (matches += total) > MATCHES_MAX && index > 0);
-    const names = rarestFirst.map(({ term }) => term);
-    if (common < 0) return anyOf(names.length > 0 ? names : terms);
-    const rare = anyOf(names.slice(0, common));
-    const together = allOf(names.slice(common));
-    return (await count(together, scope)) <= MATCHES_MAX ? `${rare} OR (${together})` : rare;
+    const { rare, common } = partByRarity(counted.filter(({ total }) => total > 0));
+    if (common.length === 0) return anyOf(rare.length > 0 ? rare : terms);
+    const together = allOf(common);
+    const isBearable = (await count(together, scope)) <= MATCHES_MAX;
+    return isBearable ? `${anyOf(rare)} OR (${together})` : anyOf(rare);
   }
 
   return {
@@ -174,6 +171,18 @@ export function openEmbeddedTexts(database: Database): TextIndex {
     },
     async close() {},
   };
+}
+
+/** The rarest term is always among the rare ones. */
+function partByRarity(counted: readonly { term: string; total: number }[]) {
+  const rare: string[] = [];
+  const common: string[] = [];
+  let matches = 0;
+  for (const { term, total } of counted.toSorted((a, b) => a.total - b.total)) {
+    matches += total;
+    (rare.length === 0 || matches <= MATCHES_MAX ? rare : common).push(term);
+  }
+  return { rare, common };
 }
 
 type FoundText = { chunk_id: string; document_id: string; score: number };

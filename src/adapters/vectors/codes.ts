@@ -16,8 +16,10 @@ const FIRST_LEVEL = 0.9816;
 const SECOND_LEVEL = 0.5288;
 const SECOND_SHARE = SECOND_LEVEL / FIRST_LEVEL;
 const TABLE_ROW = 256;
-/** The sum below takes two bytes of each plane at a time. */
-const BYTES_AT_ONCE = 2;
+/** What the second plane adds spreads like a bell around 0; it goes beyond this once in seven hundred times. */
+const SECOND_REACH = 3 * SECOND_SHARE;
+/** The sum below takes four bytes at a time. */
+const BYTES_AT_ONCE = 4;
 
 export function codecFor(dimensions: number): Codec {
   const planeBytes = Math.ceil(dimensions / 8 / BYTES_AT_ONCE) * BYTES_AT_ONCE;
@@ -52,17 +54,26 @@ function fillRow(table: Float32Array, byte: number, query: Float32Array): void {
   }
 }
 
-/** How near the encoded vector is to the table's query; only the order of these figures means something. */
-export function nearness(table: Float32Array, codes: Uint8Array, offset: number): number {
+/**
+ * How near the encoded vector is to the table's query; only the order of these figures means something. Vectors whose
+ * first plane says that they will not come above the floor are given up half-way.
+ */
+export function nearness(table: Float32Array, codes: Uint8Array, offset: number, floor: number): number {
+  const first = planeSum(table, codes, offset);
+  if (first < floor - SECOND_REACH) return first;
+  return first + SECOND_SHARE * planeSum(table, codes, offset + table.length / TABLE_ROW);
+}
+
+function planeSum(table: Float32Array, codes: Uint8Array, offset: number): number {
+  let sum = 0;
   let at = offset;
-  let second = offset + table.length / TABLE_ROW;
-  let firstSum = 0;
-  let secondSum = 0;
   for (let row = 0; row < table.length; row += BYTES_AT_ONCE * TABLE_ROW) {
-    firstSum += table[row + codes[at]!]! + table[row + TABLE_ROW + codes[at + 1]!]!;
-    secondSum += table[row + codes[second]!]! + table[row + TABLE_ROW + codes[second + 1]!]!;
+    sum +=
+      table[row + codes[at]!]! +
+      table[row + TABLE_ROW + codes[at + 1]!]! +
+      table[row + 2 * TABLE_ROW + codes[at + 2]!]! +
+      table[row + 3 * TABLE_ROW + codes[at + 3]!]!;
     at += BYTES_AT_ONCE;
-    second += BYTES_AT_ONCE;
   }
-  return firstSum + SECOND_SHARE * secondSum;
+  return sum;
 }

@@ -155,7 +155,7 @@ interface Scan {
 
 function scan({ table, codec, nearest, allowed }: Scan, ids: Uint32Array, codes: Uint8Array): void {
   for (let slot = 0; slot < ids.length; slot++) {
-    const score = nearness(table, codes, slot * codec.bytes);
+    const score = nearness(table, codes, slot * codec.bytes, nearest.floor);
     if (score <= nearest.floor) continue;
     const id = ids[slot]!;
     if (id !== 0 && (!allowed || allowed.has(id))) nearest.add(id, score);

@@ -1,0 +1,56 @@
+import { join } from "node:path";
+import { openLocalEmbedder } from "./adapters/embed/local.ts";
+import { openEmbeddedIndex } from "./adapters/embedded-index.ts";
+import { openLocalEntities } from "./adapters/entities/local.ts";
+import { openExtractor } from "./adapters/extract/local.ts";
+import { openSqlGraph } from "./adapters/graph/sql.ts";
+import { openTesseract } from "./adapters/ocr/tesseract.ts";
+import type { Settings } from "./config.ts";
+import type { PipelineParts } from "./documents/lane-parts.ts";
+
+export interface OpenedParts extends PipelineParts {
+  close(): Promise<void>;
+}
+
+/** Settings → adapters. Models are loaded when they are first asked. */
+export async function openParts(
+  settings: Settings,
+  base: Pick<PipelineParts, "database" | "queues" | "files">,
+): Promise<OpenedParts> {
+  const opened: { close(): Promise<void> }[] = [];
+  const keep = <T extends { close(): Promise<void> }>(part: T): T => {
+    opened.push(part);
+    return part;
+  };
+  const close = async () => {
+    for (const part of opened.splice(0).reverse()) await part.close();
+  };
+  try {
+    const embedder = keep(await openLocalEmbedder());
+    const index = keep(
+      await openEmbeddedIndex({
+        path: join(base.files.root, "index.db"),
+        model: embedder.model,
+        dimensions: embedder.dimensions,
+      }),
+    );
+    return {
+      ...base,
+      extractor: keep(openExtractor({ fileMb: settings.fileMbMax, pagesMax: settings.pagesMax })),
+      ocr: keep(
+        await openTesseract({ languages: settings.ocrLanguages.split("+"), threads: settings.ocrThreads }),
+      ),
+      embedder,
+      entities: keep(await openLocalEntities()),
+      vectors: index.vectors,
+      fulltext: index.fulltext,
+      graph: keep(openSqlGraph(base.database)),
+      pollMs: settings.pollMs,
+      ocrThreads: settings.ocrThreads,
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
