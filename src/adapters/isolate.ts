@@ -301,6 +301,8 @@ export function serveIsolate(open: (setup: never) => IsolateMethods | Promise<Is
   else {
     process.on("message", receive);
     process.on("disconnect", () => process.exit());
+    // Ctrl-C reaches every process of a terminal. What runs may be finished; whoever started us ends us.
+    for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => undefined);
     endWithParent();
   }
 }

@@ -153,6 +153,14 @@ describe("isolates that are processes", () => {
     assert.notEqual(await isolates.call("pid", undefined), first);
   });
 
+  it("Ctrl-C, which reaches every process of a terminal, does not end a call", async () => {
+    const isolates = open();
+    const pid = await isolates.call<number>("pid", undefined);
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.kill(pid, signal);
+    assert.equal(await isolates.call("greet", "you"), "hello you");
+    assert.equal(await isolates.call("pid", undefined), pid);
+  });
+
   it("an aborted call leaves no process behind", async () => {
     const isolates = open();
     const pid = await isolates.call<number>("pid", undefined);
