@@ -144,7 +144,9 @@ class Page {
   /** The last words before a run that goes on with the same section, whole sentences if one fits. */
   #endOf(before: Run | undefined, run: Run, room: number): string {
     const last = before?.at(-1);
-    const isProse = [last, run[0]].every((piece) => piece?.block.kind === "text" || piece?.block.kind === "list");
+    const isProse = [last, run[0]].every(
+      (piece) => piece?.block.kind === "text" || piece?.block.kind === "list",
+    );
     if (!last || !isProse || room <= 0 || isHeadingCut(run[0]!.cut)) return "";
     const text = this.#markdown.slice(last.start, last.end).slice(-room * CHARS_PER_TOKEN_MAX);
     return this.#lastOf(text, SENTENCE, room) || this.#lastOf(text, WORD, room);

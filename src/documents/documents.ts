@@ -43,6 +43,7 @@ export interface DocumentsParts {
   readonly fileBytesMax: number;
 }
 
+const TRIES_MAX = 5;
 const NAME = /^[\p{L}\p{N}][\p{L}\p{N} _.:/@-]{0,99}$/u;
 
 /** Everything one can do with documents. */
@@ -54,7 +55,7 @@ export class Documents {
   }
 
   /** Takes a file in. It is on the disk and in the database when this returns; workers do the rest. */
-  async add(document: NewDocument): Promise<Added> {
+  async add(document: NewDocument, tries = TRIES_MAX): Promise<Added> {
     const place = {
       tenant: checkedName("tenant", document.tenant ?? "default"),
       collection: checkedName("collection", document.collection ?? "default"),
@@ -81,12 +82,12 @@ export class Documents {
       max_retries: this.#parts.attemptsMax,
     };
     try {
-      const isReplacing = await this.#insert(row);
-      return { id, filename, change: isReplacing ? "replaced" : "added" };
+      await this.#insert(row, current && String(current.id));
+      return { id, filename, change: current ? "replaced" : "added" };
     } catch (error) {
       await this.#parts.files.remove(id);
       // Somebody took the same source in at the same time: theirs is there now.
-      if (isQuarryError(error, "constraint_violated") && !current) return this.add(document);
+      if (isQuarryError(error, "constraint_violated") && tries > 1) return this.add(document, tries - 1);
       throw error;
     }
   }
@@ -143,24 +144,26 @@ export class Documents {
     return { id, filename, change: retried > 0 ? "retried" : "unchanged" };
   }
 
-  /** The older version steps aside first: there is one current document for a source. */
-  async #insert(row: Row): Promise<boolean> {
+  /** The version that was seen steps aside first: there is one current document for a source. */
+  async #insert(row: Row, seen: string | undefined): Promise<void> {
     const { database, queues } = this.#parts;
-    const cast = database.dialect.name === "postgres";
-    const mark = (index: number, type = "text") => (cast ? `$${index}::${type}` : `?${index}`);
-    return database.transaction(async (transaction) => {
-      const replaced = await transaction.query(
-        {
-          name: "documents.replace",
-          sql: `update documents set replaced_by = ${mark(1, "uuid")} where tenant = ${mark(2)} and collection = ${mark(3)} and source = ${mark(4)} returning id`,
-        },
-        [row.id, row.tenant, row.collection, row.source],
-      );
-      await openQueue(database, queues.split).within(transaction).enqueue([row]);
-      const removals = replaced.map((old) => ({ document_id: old.id, kind: "replaced" }));
-      if (removals.length > 0)
+    const isPostgres = database.dialect.name === "postgres";
+    const [next, old] = isPostgres ? ["$1::uuid", "$2::uuid"] : ["?1", "?2"];
+    await database.transaction(async (transaction) => {
+      if (seen !== undefined) {
+        const replaced = await transaction.query(
+          {
+            name: "documents.replace",
+            sql: `update documents set replaced_by = ${next} where (id = ${old} and replaced_by is null) or replaced_by = ${old} returning id`,
+          },
+          [row.id, seen],
+        );
+        if (!replaced.some(({ id }) => id === seen))
+          throw new QuarryError("constraint_violated", "another version was taken in meanwhile");
+        const removals = replaced.map(({ id }) => ({ document_id: id, kind: "replaced" }));
         await openQueue(database, queues.removals).within(transaction).enqueue(removals);
-      return replaced.length > 0;
+      }
+      await openQueue(database, queues.split).within(transaction).enqueue([row]);
     });
   }
 

@@ -105,7 +105,12 @@ function halves(run: Run, { index }: Place): Run[] {
 function sized(piece: Piece, { source, countTokens }: PackingRules): Sized {
   const text = source.slice(piece.start, piece.end);
   const tokens = countTokens(text);
-  return { ...piece, tokens, weight: Math.max(tokens, text.length / CHARS_PER_TOKEN_MAX), hash: hashOf(text) };
+  return {
+    ...piece,
+    tokens,
+    weight: Math.max(tokens, text.length / CHARS_PER_TOKEN_MAX),
+    hash: hashOf(text),
+  };
 }
 
 /** FNV-1a: it only has to spread. */

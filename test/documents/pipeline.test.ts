@@ -92,6 +92,40 @@ for (const { name, open } of DATABASES) {
       assert.equal(existsSync(join(pipeline.files.root, "documents", old.id)), false);
     });
 
+    test("that several processes take in at the same moment are one document, and the last version wins", async () => {
+      const path = await write("a.txt", "First.");
+      const others = await Promise.all([open, open].map(() => openPipeline(opened)));
+      const all = [pipeline, ...others];
+      const first = await Promise.all(all.map(({ documents }) => documents.add({ path })));
+      assert.equal(new Set(first.map(({ id }) => id)).size, 1);
+      await write("a.txt", "Second.");
+      const second = await Promise.all(all.map(({ documents }) => documents.add({ path })));
+      assert.equal(new Set(second.map(({ id }) => id)).size, 1);
+      const current = await opened.database.query("select id from documents where replaced_by is null");
+      assert.deepEqual(
+        current.map((row) => row.id),
+        [second[0]!.id],
+      );
+      for (const other of others) await other.close();
+    });
+
+    test("are worked on by several processes at once, each text once", async () => {
+      const ids: string[] = [];
+      for (let number = 0; number < 8; number++)
+        ids.push((await add(`${number}.txt`, `One ${number}.\f[scan]Two ${number}.\fThree ${number}.`)).id);
+      const other = await openPipeline(opened);
+      const crews = await Promise.all([pipeline.crew(), other.crew()]);
+      await until(async () => (await pipeline.documents.progress(ids)).open === 0);
+      for (const crew of crews) await crew.stop();
+      const both = [pipeline, other];
+      for (const kind of ["recognised", "embedded", "extracted"] as const) {
+        const texts = both.flatMap(({ calls }) => calls[kind]);
+        assert.equal(texts.length, kind === "recognised" ? 8 : 24, kind);
+      }
+      assert.equal(await pipeline.parts.vectors.count(TENANT), 24);
+      await other.close();
+    });
+
     test("with a bad page keep the good ones, say what failed, and retry only that", async () => {
       let isTorn = true;
       pipeline.calls.before = (step, text) => {

@@ -1,7 +1,118 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import type { VectorStore } from "../../../src/adapters/vectors.ts";
+import { clusteredVectors, nearestOf, scatteredVectors, type VectorSet } from "../../support/vectors.ts";
 import { freshIndex } from "../index-file.ts";
 import { SUITE_DIMENSIONS, testVectorStore } from "./conformance.ts";
 
 testVectorStore("a file", async () => {
   const { index, close } = await freshIndex({ dimensions: SUITE_DIMENSIONS });
   return { store: index.vectors, close };
+});
+
+const TENANT = "tenant";
+const DOCUMENTS = [randomUUID(), randomUUID(), randomUUID()];
+
+async function fill(store: VectorStore, vectors: readonly Float32Array[]): Promise<void> {
+  const points = vectors.map((vector, index) => ({
+    chunkId: String(index),
+    documentId: DOCUMENTS[index % 3]!,
+    tenant: TENANT,
+    collection: "c",
+    vector,
+  }));
+  for (let start = 0; start < points.length; start += 500)
+    await store.upsert(points.slice(start, start + 500));
+}
+
+async function recallOf(store: VectorStore, { vectors, queries }: VectorSet, limit: number): Promise<number> {
+  let found = 0;
+  for (const query of queries) {
+    const hits = await store.search(query, { limit, filter: { tenant: TENANT } });
+    const wanted = new Set(nearestOf(vectors, query, limit).map(String));
+    found += hits.filter((hit) => wanted.has(hit.chunkId)).length;
+  }
+  return found / (queries.length * limit);
+}
+
+describe("how well a file of vectors finds the nearest", () => {
+  const size = { count: 20_000, queries: 25, dimensions: 384 };
+  const sets = { scattered: scatteredVectors, clustered: clusteredVectors };
+  for (const [name, make] of Object.entries(sets)) {
+    it(`finds at least 98 of 100 among ${name} vectors`, async (t) => {
+      const { index, close } = await freshIndex({ dimensions: size.dimensions });
+      t.after(close);
+      const set = make(size);
+      await fill(index.vectors, set.vectors);
+      for (const limit of [10, 100]) {
+        const recall = await recallOf(index.vectors, set, limit);
+        t.diagnostic(`recall@${limit}: ${recall.toFixed(4)}`);
+        assert.ok(recall >= 0.98, `recall@${limit} is ${recall}`);
+      }
+    });
+  }
+
+  it("is exact when there are few", async (t) => {
+    const { index, close } = await freshIndex({ dimensions: 100 });
+    t.after(close);
+    const set = scatteredVectors({ count: 300, queries: 30, dimensions: 100 });
+    await fill(index.vectors, set.vectors);
+    assert.equal(await recallOf(index.vectors, set, 20), 1);
+  });
+});
+
+describe("vectors that come and go", () => {
+  const operations = fc.array(
+    fc.record({
+      chunks: fc.array(fc.nat(700), { minLength: 1, maxLength: 400 }),
+      document: fc.nat(2),
+      collection: fc.constantFrom("a", "b"),
+      kind: fc.constantFrom("upsert", "upsert", "remove", "remove all"),
+    }),
+    { maxLength: 12 },
+  );
+
+  it("leave an index that holds exactly what is left", async () => {
+    const vectors = scatteredVectors({ count: 701, queries: 0, dimensions: SUITE_DIMENSIONS }).vectors;
+    await fc.assert(
+      fc.asyncProperty(operations, async (steps) => {
+        const { index, close } = await freshIndex({ dimensions: SUITE_DIMENSIONS });
+        try {
+          const left = new Map<string, { documentId: string; collection: string }>();
+          for (const { chunks, document, collection, kind } of steps) {
+            const documentId = DOCUMENTS[document]!;
+            const chunkIds = chunks.map(String);
+            if (kind === "upsert") {
+              const place = { documentId, tenant: TENANT, collection };
+              await index.vectors.upsert(
+                chunks.map((chunk) => ({ ...place, chunkId: String(chunk), vector: vectors[chunk]! })),
+              );
+              for (const chunkId of chunkIds) left.set(chunkId, { documentId, collection });
+            } else {
+              const isAll = kind === "remove all";
+              await index.vectors.remove({ documentId, ...(!isAll && { chunkIds }) });
+              for (const [chunkId, owner] of left)
+                if (owner.documentId === documentId && (isAll || chunkIds.includes(chunkId)))
+                  left.delete(chunkId);
+            }
+          }
+          for (const collection of ["a", "b"]) {
+            const filter = { tenant: TENANT, collection };
+            const wanted = [...left].filter(([, place]) => place.collection === collection);
+            assert.equal(await index.vectors.count(filter), wanted.length);
+            const found = await index.vectors.search(vectors[0]!, { limit: 1_000, filter });
+            assert.deepEqual(
+              new Map(found.map((hit) => [hit.chunkId, hit.documentId])),
+              new Map(wanted.map(([chunkId, place]) => [chunkId, place.documentId])),
+            );
+          }
+        } finally {
+          await close();
+        }
+      }),
+      { numRuns: 25 },
+    );
+  });
 });
