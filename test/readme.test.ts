@@ -1,29 +1,45 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { type ChildProcess, spawn } from "node:child_process";
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, it } from "node:test";
+import { after, before, describe, it } from "node:test";
 import { openDatabase } from "../src/index.ts";
 
-describe("the README's example", () => {
-  it("runs as it stands, and stops on Ctrl-C", async () => {
+const SOURCE = new URL("../src/index.ts", import.meta.url).href;
+
+describe("the README's examples", () => {
+  let folder: string;
+  let examples: string[];
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "quarry-readme-"));
     const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");
-    const example = /```ts\n([\s\S]*?)```/.exec(readme)?.[1];
-    assert.ok(example, "the README has no example");
+    examples = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map((match) => match[1]!);
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  const start = async (word: string): Promise<ChildProcess> => {
+    const example = examples.find((text) => text.includes(word));
+    assert.ok(example, `the README has no example with ${word}`);
     assert.ok(example.split("\n").length <= 25, "the example is no longer short");
-    const folder = await mkdtemp(join(tmpdir(), "quarry-readme-"));
-    const source = new URL("../src/index.ts", import.meta.url).href;
-    await writeFile(
-      join(folder, "example.ts"),
-      example.replace('from "quarry"', `from ${JSON.stringify(source)}`),
-    );
-    const child = spawn(process.execPath, ["example.ts"], {
-      cwd: folder,
-      stdio: ["ignore", "pipe", "inherit"],
-    });
+    const source = example.replace('from "quarry"', `from ${JSON.stringify(SOURCE)}`);
+    await writeFile(join(folder, `${word}.ts`), source);
+    return spawn(process.execPath, [`${word}.ts`], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
+  };
+
+  it("of documents runs as it stands and finds the passage", { timeout: 120_000 }, async () => {
+    await cp(new URL("../samples/handbook", import.meta.url), join(folder, "samples"), { recursive: true });
+    const child = await start("openQuarry");
     let printed = "";
-    for await (const data of child.stdout) {
+    for await (const data of child.stdout!) printed += data;
+    assert.match(printed, /^blasting\.md 1 .*told at least 24 hours before each blast/m);
+    assert.equal(child.exitCode, 0);
+  });
+
+  it("of a table of one's own runs as it stands, and stops on Ctrl-C", async () => {
+    const child = await start("emails");
+    let printed = "";
+    for await (const data of child.stdout!) {
       printed += data;
       if (printed.includes("ada@example.org")) child.kill("SIGINT");
     }
@@ -34,6 +50,5 @@ describe("the README's example", () => {
       ["completed"],
     );
     await database.close();
-    await rm(folder, { recursive: true });
   });
 });
