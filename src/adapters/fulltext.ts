@@ -14,7 +14,10 @@ export interface TextEntry {
 export interface TextIndex {
   upsert(entries: readonly TextEntry[]): Promise<void>;
   remove(removal: Removal): Promise<void>;
-  /** Any words a person may type; nothing in them is syntax that can fail. */
+  /**
+   * Any words a person may type; nothing in them is syntax that can fail. A score says how much of what the query
+   * asks for a chunk holds, 0 to 1, rare words counting more: low ones mean that words alone do not lead there.
+   */
   search(query: string, options: { limit: number; filter: IndexFilter }): Promise<Hit[]>;
   close(): Promise<void>;
 }

@@ -79,14 +79,14 @@ const TOO_SMALL = 2;
 
 function bestPlace(run: Run, tokensMin: number, isWanted: (place: Place) => boolean): Place | undefined {
   const total = run.reduce((sum, { weight }) => sum + weight, 0);
-  const valueOf = ({ cut, lesser }: Place) => (lesser < tokensMin ? cut - TOO_SMALL : cut);
+  const worthOf = ({ cut, lesser }: Place) => (lesser < tokensMin ? cut - TOO_SMALL : cut);
   let best: Place | undefined;
   let before = 0;
   for (const [index, piece] of run.entries()) {
     const place = { index, cut: piece.cut, hash: piece.hash, lesser: Math.min(before, total - before) };
     before += piece.weight;
     if (index === 0 || !isWanted(place)) continue;
-    if (!best || isBetter(place, best, { by: valueOf(place) - valueOf(best), tokensMin })) best = place;
+    if (!best || isBetter(place, best, { by: worthOf(place) - worthOf(best), tokensMin })) best = place;
   }
   return best;
 }

@@ -4,9 +4,11 @@ import type { GraphStore } from "../adapters/graph.ts";
 import type { Hit, IndexFilter, VectorStore } from "../adapters/vectors.ts";
 import type { Database } from "../database/database.ts";
 import { messageOf, QuarryError } from "../errors.ts";
-import { fuse, type Ranked, SIGNALS, type Signal } from "./fusion.ts";
+import { fuse, SIGNALS, type Signal } from "./fusion.ts";
+import { Highlighter, type Span } from "./highlight.ts";
+import { namesIn } from "./names.ts";
 import { findPassages, matchingDocuments, type Passage } from "./passages.ts";
-import { snippetOf } from "./snippet.ts";
+import { plainText, snippetOf } from "./snippet.ts";
 
 export const SEARCH_MODES = ["hybrid", ...SIGNALS] as const;
 export type SearchMode = (typeof SEARCH_MODES)[number];
@@ -16,7 +18,7 @@ export interface SearchQuery {
   readonly tenant: string;
   readonly collection?: string;
   readonly documentIds?: readonly string[];
-  /** Documents that have all of these values. */
+  /** Only documents that have all of these values: texts, numbers, booleans or null. */
   readonly metadata?: Readonly<Record<string, unknown>>;
   readonly limit?: number;
   /** Which signals count; "hybrid" takes all. */
@@ -35,7 +37,7 @@ export interface SearchResult {
   /** The part of it that says most about the query, as plain text. */
   readonly snippet: string;
   /** Where the words of the query stand in the snippet. */
-  readonly highlights: readonly (readonly [start: number, end: number])[];
+  readonly highlights: readonly Span[];
   /** Comparable within one answer only. */
   readonly score: number;
   /** The rank that each signal gave it, from 1. */
@@ -66,20 +68,23 @@ const QUERY_LENGTH_MAX = 20_000;
 /** Each signal is asked for more than is wanted: fusion needs to see how the others rank a passage. */
 const CANDIDATES_MIN = 50;
 const CANDIDATES_PER_RESULT = 4;
+/** When too much of what was found is gone or said twice, more is asked for, up to this. */
+const CANDIDATES_MAX = 4_000;
 
 /** Finds passages by meaning, by words and by what they are about, and shows only what stands in the database. */
 export function openSearch(parts: SearchParts): Search {
+  const highlighter = new Highlighter();
   return {
     search: async (query, signal = new AbortController().signal) => {
       const { clock } = parts.database;
       const startedAt = clock.monotonic();
-      const { limit, mode } = checked(query);
+      const asked = { ...checked(query), query: query.query, signal };
       const filter = await filterOf(parts.database, query);
-      const warnings: string[] = [];
-      const ranked = filter ? await rank(parts, query.query, { filter, limit, mode, warnings, signal }) : [];
-      const passages = await findPassages(parts.database, ranked, { filter, limit });
+      const { passages, warnings } = filter
+        ? await find(parts, { ...asked, filter })
+        : { passages: [], warnings: [] };
       return {
-        results: passages.map((passage) => resultOf(passage, query.query)),
+        results: resultsOf(highlighter, query.query, passages),
         warnings,
         tookMs: Math.round((clock.monotonic() - startedAt) * 10) / 10,
       };
@@ -107,71 +112,102 @@ async function filterOf(database: Database, query: SearchQuery): Promise<IndexFi
   if (!metadata || Object.keys(metadata).length === 0)
     return { ...base, ...(documentIds && { documentIds }) };
   const matching = await matchingDocuments(database, { ...base, metadata });
-  const wanted = documentIds ? matching.filter((id) => documentIds.includes(id)) : matching;
+  const given = documentIds && new Set(documentIds);
+  const wanted = given ? matching.filter((id) => given.has(id)) : matching;
   return wanted.length === 0 ? undefined : { ...base, documentIds: wanted };
 }
 
-interface Ranking {
+interface Asked {
+  readonly query: string;
   readonly filter: IndexFilter;
   readonly limit: number;
   readonly mode: SearchMode;
-  readonly warnings: string[];
   readonly signal: AbortSignal;
 }
 
-async function rank(parts: SearchParts, query: string, ranking: Ranking): Promise<Ranked[]> {
-  const options = {
-    limit: Math.max(CANDIDATES_MIN, ranking.limit * CANDIDATES_PER_RESULT),
-    filter: ranking.filter,
-  };
-  const ask: Record<Signal, () => Promise<Hit[]>> = {
-    vector: async () => {
-      const [vector] = await parts.embedder.embed([query], ranking.signal);
-      return parts.vectors.search(vector!, options);
-    },
-    keyword: () => parts.fulltext.search(query, options),
-    graph: async () => {
-      const entities = await parts.graph.find(namesIn(query), ranking.filter);
-      if (entities.length === 0) return [];
-      return parts.graph.chunksNear(
-        entities.map(({ id }) => id),
-        options,
-      );
-    },
-  };
-  const wanted = ranking.mode === "hybrid" ? SIGNALS : [ranking.mode];
-  const answers = await Promise.all(
-    wanted.map(async (signal) => {
-      try {
-        return [signal, await ask[signal]()] as const;
-      } catch (error) {
-        // One part that is down takes its signal away, not the search.
-        if (wanted.length === 1 || ranking.signal.aborted) throw error;
-        ranking.warnings.push(`${signal} search is not available: ${messageOf(error)}`);
-        return [signal, []] as const;
-      }
-    }),
-  );
-  if (ranking.warnings.length === wanted.length)
-    throw new QuarryError("model_failed", ranking.warnings.join("; "));
-  return fuse(query, answers);
+async function find(
+  parts: SearchParts,
+  asked: Asked,
+): Promise<{ passages: Passage[]; warnings: readonly string[] }> {
+  const { limit, filter } = asked;
+  const signals = new Signals(parts, asked);
+  let candidates = Math.max(CANDIDATES_MIN, limit * CANDIDATES_PER_RESULT);
+  for (;;) {
+    const answers = await signals.ask(candidates);
+    const passages = await findPassages(parts.database, fuse(answers), { tenant: filter.tenant, limit });
+    const isMore = [...answers.values()].some((hits) => hits.length === candidates);
+    if (passages.length === limit || !isMore || candidates >= CANDIDATES_MAX)
+      return { passages, warnings: signals.warnings };
+    candidates = Math.min(CANDIDATES_MAX, candidates * 4);
+  }
 }
 
-const NAME_WORDS_MAX = 4;
+/** The signals of one search. One that is down takes its votes away, not the search. */
+class Signals {
+  readonly #parts: SearchParts;
+  readonly #asked: Asked;
+  readonly #wanted: Signal[];
+  readonly #warnings = new Map<Signal, string>();
+  #vector: Float32Array | undefined;
 
-/** Every run of up to a few words may be a name. */
-function namesIn(query: string): string[] {
-  const words = query.split(/\s+/).map((word) => word.replaceAll(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, ""));
-  const names = new Set<string>();
-  for (let start = 0; start < words.length; start++)
-    for (let end = start + 1; end <= Math.min(words.length, start + NAME_WORDS_MAX); end++) {
-      const name = words.slice(start, end).join(" ").trim();
-      if (name.length > 2) names.add(name);
+  constructor(parts: SearchParts, asked: Asked) {
+    this.#parts = parts;
+    this.#asked = asked;
+    this.#wanted = asked.mode === "hybrid" ? [...SIGNALS] : [asked.mode];
+  }
+
+  get warnings(): string[] {
+    return [...this.#warnings.values()];
+  }
+
+  async ask(limit: number): Promise<Map<Signal, Hit[]>> {
+    const usable = this.#wanted.filter((signal) => !this.#warnings.has(signal));
+    const answers = await Promise.all(
+      usable.map(async (signal) => [signal, await this.#try(signal, limit)] as const),
+    );
+    if (this.#warnings.size === this.#wanted.length)
+      throw new QuarryError("model_failed", this.warnings.join("; "));
+    return new Map(answers);
+  }
+
+  async #try(signal: Signal, limit: number): Promise<Hit[]> {
+    try {
+      return await this.#askOne(signal, limit);
+    } catch (error) {
+      if (this.#wanted.length === 1 || this.#asked.signal.aborted) throw error;
+      this.#warnings.set(signal, `${signal} search is not available: ${messageOf(error)}`);
+      return [];
     }
-  return [...names];
+  }
+
+  async #askOne(signal: Signal, limit: number): Promise<Hit[]> {
+    const { embedder, vectors, fulltext, graph } = this.#parts;
+    const { query, filter } = this.#asked;
+    const options = { limit, filter };
+    switch (signal) {
+      case "vector":
+        this.#vector ??= (await embedder.embed([query], this.#asked.signal))[0]!;
+        return vectors.search(this.#vector, options);
+      case "keyword":
+        return fulltext.search(query, options);
+      case "graph": {
+        const entities = await graph.find(namesIn(query), filter);
+        const ids = entities.map(({ id }) => id);
+        return ids.length === 0 ? [] : graph.chunksNear(ids, options);
+      }
+      default:
+        return signal satisfies never;
+    }
+  }
 }
 
-function resultOf(passage: Passage, query: string): SearchResult {
-  const { score, signals, ...shown } = passage;
-  return { ...shown, ...snippetOf(passage.content, query), score, signals };
+function resultsOf(highlighter: Highlighter, query: string, passages: readonly Passage[]): SearchResult[] {
+  const texts = passages.map(({ content }) => plainText(content));
+  const spans = highlighter.find(query, texts);
+  return passages.map(({ score, signals, ...shown }, index) => ({
+    ...shown,
+    ...snippetOf(texts[index]!, spans[index]!),
+    score,
+    signals,
+  }));
 }

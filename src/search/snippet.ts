@@ -1,81 +1,94 @@
+import type { Span } from "./highlight.ts";
+
 export interface Snippet {
   readonly snippet: string;
-  readonly highlights: readonly (readonly [start: number, end: number])[];
+  /** In the snippet. */
+  readonly highlights: readonly Span[];
 }
 
 const SNIPPET_LENGTH = 240;
-/** Endings that do not make another word of it, longest first. */
-const ENDINGS = /(?:ations?|ingly|ings?|edly|ies|ied|ers?|est|ed|es|ly|s)$/;
-const STEM_LENGTH_MIN = 3;
-const WORD = /[\p{L}\p{N}]+(?:['’][\p{L}]+)?/gu;
+/** How much is shown before the first word found. */
+const LEAD_LENGTH = 40;
+/** How far a cut may be moved to fall between words. */
+const CUT_REACH = 30;
+const SPANS_MAX = 500;
+const TEXT_LENGTH_MAX = 20_000;
 
-/** The stretch of a passage where most words of the query stand together, as plain text, and where they are in it. */
-export function snippetOf(content: string, query: string): Snippet {
-  const text = plainText(content);
-  const wanted = new Set(
-    [...query.matchAll(WORD)].map(([word]) => stemOf(word)).filter((stem) => stem.length > 2),
-  );
-  const matches = [...text.matchAll(WORD)]
-    .filter(([word]) => wanted.has(stemOf(word)))
-    .map((match) => ({ start: match.index, end: match.index + match[0].length, stem: stemOf(match[0]) }));
-  const [from, to] = window(text, bestStart(matches));
+/** The stretch of a text where most of the words found stand together. */
+export function snippetOf(text: string, found: readonly Span[]): Snippet {
+  const spans = found.slice(0, SPANS_MAX);
+  const first = spans[bestFirst(text, spans)]?.[0] ?? 0;
+  const from = cutAfter(text, Math.max(0, Math.min(first - LEAD_LENGTH, text.length - SNIPPET_LENGTH)));
+  const to = cutBefore(text, from + SNIPPET_LENGTH);
   const before = from > 0 ? "… " : "";
   const after = to < text.length ? " …" : "";
   const shift = before.length - from;
   return {
     snippet: before + text.slice(from, to) + after,
-    highlights: matches
-      .filter(({ start, end }) => start >= from && end <= to)
-      .map(({ start, end }) => [start + shift, end + shift] as const),
+    highlights: spans
+      .filter(([start, end]) => start >= from && end <= to)
+      .map(([start, end]): Span => [start + shift, end + shift]),
   };
 }
 
-interface Match {
-  readonly start: number;
-  readonly end: number;
-  readonly stem: string;
-}
-
 /** Different words count more than one word often. */
-function bestStart(matches: readonly Match[]): number {
-  let best = { start: 0, score: 0 };
-  for (const [index, first] of matches.entries()) {
-    const inside = matches.slice(index).filter(({ end }) => end - first.start <= SNIPPET_LENGTH - 40);
-    const score = new Set(inside.map(({ stem }) => stem)).size + inside.length / 100;
-    if (score > best.score) best = { start: first.start, score };
+function bestFirst(text: string, spans: readonly Span[]): number {
+  let best = { index: 0, score: 0 };
+  for (const [index, [start]] of spans.entries()) {
+    const words = new Set<string>();
+    let score = 0;
+    for (let next = index; next < spans.length; next++) {
+      const [from, to] = spans[next]!;
+      if (to - start > SNIPPET_LENGTH - LEAD_LENGTH) break;
+      words.add(text.slice(from, to).toLowerCase());
+      score = words.size + (next - index) / SPANS_MAX;
+    }
+    if (score > best.score) best = { index, score };
   }
-  return best.start;
+  return best.index;
 }
 
-/** Begins a little before the first word found, at the beginning of a word, and ends at the end of one. */
-function window(text: string, start: number): [number, number] {
-  let from = Math.max(0, Math.min(start - 40, text.length - SNIPPET_LENGTH));
-  if (from > 0) from = text.indexOf(" ", from) + 1;
-  let to = Math.min(text.length, from + SNIPPET_LENGTH);
-  if (to < text.length) {
-    const space = text.lastIndexOf(" ", to);
-    if (space > from) to = space;
-  }
-  return [from, to];
+function cutAfter(text: string, position: number): number {
+  if (position === 0) return 0;
+  const space = text.indexOf(" ", position);
+  return space >= 0 && space - position <= CUT_REACH ? space + 1 : wholeCharacter(text, position);
 }
 
-/** Without the marks of Markdown; offsets are counted in this text. */
-function plainText(markdown: string): string {
-  return markdown
-    .replaceAll(/!?\[([^\]]{0,500})\]\([^)]{0,2000}\)/g, "$1")
-    .replaceAll(/^\s{0,3}(?:#{1,6}\s|>\s?|[-*+]\s|```\S*)/gm, "")
-    .replaceAll(/^\s*\|?[\s:|-]{3,}\|?\s*$/gm, " ")
-    .replaceAll(/[*_`|]+/g, " ")
-    .replaceAll(/\s+/g, " ")
-    .trim();
+function cutBefore(text: string, position: number): number {
+  if (position >= text.length) return text.length;
+  const space = text.lastIndexOf(" ", position);
+  return position - space <= CUT_REACH ? space : wholeCharacter(text, position);
 }
 
-function stemOf(word: string): string {
-  const plain = word
-    .normalize("NFKD")
-    .replaceAll(/\p{M}/gu, "")
-    .toLowerCase()
-    .replace(/['’].*$/, "");
-  const stem = plain.replace(ENDINGS, "");
-  return stem.length >= STEM_LENGTH_MIN ? stem.replace(/e$/, "") : plain;
+/** Not between the halves of a surrogate pair. */
+function wholeCharacter(text: string, position: number): number {
+  return /[\udc00-\udfff]/.test(text[position] ?? "") ? position - 1 : position;
+}
+
+/** Markdown without its marks, in one line. What is left of it is text: whoever shows it as HTML has to escape it. */
+export function plainText(markdown: string): string {
+  return (
+    markdown
+      .slice(0, TEXT_LENGTH_MAX)
+      .split("\n")
+      .map(plainLine)
+      .join(" ")
+      // Control characters and invisible borders would be taken for the marks of a highlight.
+      .replaceAll(/[\p{Cc}\u200b]/gu, " ")
+      .replaceAll(/ {2,}/g, " ")
+      .trim()
+      .toWellFormed()
+  );
+}
+
+function plainLine(line: string): string {
+  const text = line.trim();
+  if (/^(?:```|~~~)/.test(text) || /^[|:\- ]+$/.test(text)) return "";
+  return text
+    .replace(/^(?:#{1,6} |> ?|[-*+] )+/, "")
+    .replaceAll(/!?\[([^[\]]{0,500})\]\([^()]{0,2000}\)/g, "$1")
+    .replaceAll(/(?<![\p{L}\p{N}\\])[*_]{1,3}(?=[^\s*_])|(?<=[^\s*_\\])[*_]{1,3}(?![\p{L}\p{N}])/gu, "")
+    .replaceAll(/(?<!\\)`/g, "")
+    .replace(/^\| ?| ?\|$/g, "")
+    .replaceAll(/\\([\\`*_{}[\]()#+\-.!|>])/g, "$1");
 }

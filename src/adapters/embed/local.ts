@@ -4,8 +4,8 @@ import { besides, Isolates } from "../isolate.ts";
 import { openTokenizer } from "./tokenizer.ts";
 
 export interface LocalEmbedderSettings {
-  /** How many texts are embedded at once, each in a thread of its own. */
-  readonly threads?: number;
+  /** How many texts are embedded at once, each in a process of its own. */
+  readonly processes?: number;
   /** For a call of `TEXTS_PER_CALL` texts. */
   readonly deadlineMs?: number;
 }
@@ -14,20 +14,21 @@ const MODEL = "all-MiniLM-L6-v2-q8";
 const DIMENSIONS = 384;
 /** The window of 256 less the marks before and after a text. */
 const TOKENS_MAX = 254;
-/** Each thread holds the model: about 60 MB. */
-const THREADS_MAX = 4;
-/** Few enough that threads share the work evenly and an aborted call soon makes room. */
+/** Each process takes some 200 MB. */
+const PROCESSES_MAX = 4;
+/** Few enough that processes share the work evenly and an aborted call soon makes room. */
 const TEXTS_PER_CALL = 4;
 
-/** A small model that comes with the package and runs on the processor, in threads of its own. */
+/** A small model that comes with the package and runs on the processor, in processes of its own. */
 export async function openLocalEmbedder(settings: LocalEmbedderSettings = {}): Promise<Embedder> {
   const isolates = new Isolates({
     name: "the embedder",
-    module: besides(import.meta.url, "local-thread"),
-    kind: "thread",
-    size: settings.threads ?? Math.min(availableParallelism(), THREADS_MAX),
+    module: besides(import.meta.url, "local-process"),
+    // Not threads: one that is ended while the runtime is at work takes the whole process with it.
+    kind: "process",
+    size: settings.processes ?? Math.min(availableParallelism(), PROCESSES_MAX),
     deadlineMs: settings.deadlineMs ?? 120_000,
-    memoryMb: 512,
+    memoryMb: 1024,
     // Loading the model again costs more than finishing a few texts that nobody waits for.
     isKilledOnAbort: false,
     setup: { tokensMax: TOKENS_MAX },

@@ -1,14 +1,19 @@
-const ARTICLE = /^(?:the|a|an)\s+/;
-const TITLE = /^(?:mr|mrs|ms|miss|dr|prof|professor|sir|lady)\s+/;
+const ARTICLE = /^(?:the|a|an) /;
+const TITLES = /^(?:(?:mr|mrs|ms|miss|dr|prof|professor|sir|lady) )+/;
 
-/** Names that mean the same become the same: case, form, articles, titles, possessives and punctuation do not count. */
+/**
+ * Names that mean the same become the same: case, form, articles, titles, possessives and punctuation do not count.
+ * Graphs merge by it.
+ */
 export function normaliseName(name: string): string {
   const plain = name
     .normalize("NFKC")
+    // Up and down again: "STRASSE" and "Straße" meet that way.
+    .toUpperCase()
     .toLowerCase()
+    .replaceAll(/(?<=\b\p{L})\.(?=\p{L}\b)|(?<=\.\p{L})\./gu, "")
     .replaceAll(/['’]s?\b/g, "")
-    .replaceAll(/[^\p{L}\p{N}&+#]+/gu, " ")
+    .replaceAll(/[^\p{L}\p{M}\p{N}&+#]+/gu, " ")
     .trim();
-  const short = plain.replace(ARTICLE, "").replace(TITLE, "");
-  return short === "" ? plain : short;
+  return plain.replace(ARTICLE, "").replace(TITLES, "") || plain;
 }

@@ -1,5 +1,6 @@
 import model from "wink-eng-lite-web-model";
-import winkNlp from "wink-nlp";
+import winkNlp, { type ItemSentence, type ItsFunction } from "wink-nlp";
+import { APART } from "./plain.ts";
 
 const nlp = winkNlp(model, ["sbd", "pos"]);
 const { its } = nlp;
@@ -17,27 +18,31 @@ export interface Word {
 export type Sentence = readonly Word[];
 
 export function sentencesOf(prose: string): Sentence[] {
-  const doc = nlp.readDoc(prose);
+  let start = 0;
+  return prose.split(APART).flatMap((part) => {
+    const sentences = part.trim() === "" ? [] : read(part, start);
+    start += part.length + APART.length;
+    return sentences;
+  });
+}
+
+function read(part: string, partStart: number): Sentence[] {
+  const doc = nlp.readDoc(part);
   const tokens = doc.tokens();
   const texts = tokens.out(its.value) as string[];
   const parts = tokens.out(its.pos) as string[];
-  const lemmas = tokens.out(its.lemma) as string[];
+  // The types forget that a lemma may be asked of a token.
+  const lemmas = tokens.out(its.lemma as ItsFunction<string>) as string[];
   let position = 0;
   const words = texts.map((text, index): Word => {
     // Where a word stands is not told; they come in order and as they are written.
-    const start = Math.max(prose.indexOf(text, position), position);
-    position = start + text.length;
-    return {
-      text,
-      lower: text.toLowerCase(),
-      pos: parts[index]!,
-      lemma: lemmas[index]!,
-      start,
-      end: position,
-    };
+    const from = Math.max(part.indexOf(text, position), position);
+    position = from + text.length;
+    const place = { start: partStart + from, end: partStart + position };
+    return { text, lower: text.toLowerCase(), pos: parts[index]!, lemma: lemmas[index]!, ...place };
   });
   const sentences: Sentence[] = [];
-  doc.sentences().each((sentence) => {
+  doc.sentences().each((sentence: ItemSentence) => {
     sentences.push(words.splice(0, sentence.tokens().length()));
   });
   return sentences;

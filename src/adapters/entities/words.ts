@@ -73,4 +73,4 @@ export const PERSON_VERBS = setOf(`
   graduate win meet
 `);
 
-export const PLACE_PREPOSITIONS = setOf("in near across through around throughout outside inside");
+export const PLACE_PREPOSITIONS = setOf("in near from across through around throughout outside inside");

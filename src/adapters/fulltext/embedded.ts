@@ -1,4 +1,4 @@
-import type { Database, Transaction } from "../../database/database.ts";
+import type { Database, Statement, Transaction } from "../../database/database.ts";
 import type { TextEntry, TextIndex } from "../fulltext.ts";
 import type { Hit, IndexFilter } from "../vectors.ts";
 import { allOf, anyOf, TOKENIZER, termsOf, withBorders } from "./terms.ts";
@@ -8,7 +8,7 @@ import { allOf, anyOf, TOKENIZER, termsOf, withBorders } from "./terms.ts";
  * that a search walks over its own tenant's rows and no others.
  */
 export const TEXT_TABLES = [
-  "create table text_tenants (number integer primary key, tenant text not null unique);",
+  "create table text_tenants (number integer primary key, tenant text not null unique, texts integer not null default 0);",
   `create table texts (
     id integer primary key,
     tenant text not null,
@@ -34,6 +34,15 @@ const ADD_TENANT = {
   sql: "insert into text_tenants (tenant) values (?1) on conflict (tenant) do nothing",
 };
 const TENANT = { name: "index.tenant", sql: "select number from text_tenants where tenant = ?1" };
+const TENANT_SIZE = {
+  name: "index.tenant_size",
+  sql: "select number, texts, (select sum(texts) from text_tenants) as all_texts from text_tenants where tenant = ?1",
+};
+/** ?1 tenant's number, ?2 by how much. */
+const COUNT_TENANT = {
+  name: "index.count_tenant",
+  sql: "update text_tenants set texts = texts + ?2 where number = ?1",
+};
 const FIND = { name: "index.text", sql: "select id from texts where tenant = ?1 and chunk_id = ?2" };
 /** ?1 first and ?2 last row id of the tenant. */
 const LAST_ID = {
@@ -60,6 +69,8 @@ const REMOVE_WORDS = {
 
 /** How many are counted at most; beyond, all that matters is that it is too much. */
 const COUNTED_MAX = MATCHES_MAX + 1;
+/** What BM25 gives for a word that stands in a text again and again, in terms of its rarity. */
+const SATURATION = 2.2;
 
 /**
  * Statements for one shape of filter, so that each finds its index. Those on words take ?1 words, ?2 first and ?3
@@ -97,50 +108,76 @@ const SHAPES = [false, true].map((hasCollection) =>
   [false, true].map((hasDocuments) => compile({ hasCollection, hasDocuments })),
 );
 
+const EVERYWHERE = SHAPES[0]![0]!;
+
 interface Scope {
   readonly statements: ReturnType<typeof compile>;
-  readonly rows: readonly [first: number, last: number];
+  readonly rows: RowRange;
   readonly filter: readonly unknown[];
+  /** How many texts there are, not only in this scope. */
+  readonly allTexts: number;
+  /** Nothing is in the index but what this scope holds. */
+  readonly isAll: boolean;
   /** Everything is found and ranked without a thought to the cost. */
   readonly isSmall: boolean;
+}
+
+interface CountedTerm {
+  readonly term: string;
+  /** In the scope, up to a bound. */
+  readonly matches: number;
+  /** What BM25 gives for a word as rare as this one is in the whole index. */
+  readonly rarity: number;
 }
 
 export function openEmbeddedTexts(database: Database): TextIndex {
   /** Undefined when the tenant has nothing here. */
   async function scopeOf({ tenant, collection, documentIds }: IndexFilter): Promise<Scope | undefined> {
-    const [row] = await database.query<{ number: number }>(TENANT, [tenant]);
-    if (!row) return undefined;
+    const [size] = await database.query<TenantSize>(TENANT_SIZE, [tenant]);
+    if (!size || size.texts === 0) return undefined;
     const statements = SHAPES[collection === undefined ? 0 : 1]![documentIds ? 1 : 0]!;
     const filter = [
       ...(collection === undefined ? [] : [collection]),
       ...(documentIds ? [JSON.stringify(documentIds)] : []),
     ];
-    const counted = await database.query<{ total: number }>(statements.countTexts, [
-      tenant,
-      null,
-      null,
-      COUNTED_MAX,
-      ...filter,
-    ]);
-    return { statements, filter, rows: rowRange(row.number), isSmall: counted[0]!.total <= MATCHES_MAX };
+    const inside = await total(statements.countTexts, [tenant, null, null, COUNTED_MAX, ...filter]);
+    return {
+      statements,
+      filter,
+      rows: rowRange(size.number),
+      allTexts: size.all_texts,
+      isAll: filter.length === 0 && size.texts === size.all_texts,
+      isSmall: inside <= MATCHES_MAX,
+    };
   }
 
-  async function count(expression: string, { statements, rows, filter }: Scope): Promise<number> {
-    const params = [expression, ...rows, COUNTED_MAX, ...filter];
-    const [row] = await database.query<{ total: number }>(statements.countMatches, params);
+  async function total(statement: Statement, params: readonly unknown[]): Promise<number> {
+    const [row] = await database.query<{ total: number }>(statement, params);
     return row!.total;
+  }
+
+  function count(expression: string, { statements, rows, filter }: Scope): Promise<number> {
+    return total(statements.countMatches, [expression, ...rows, COUNTED_MAX, ...filter]);
+  }
+
+  async function countTerm(term: string, scope: Scope): Promise<CountedTerm> {
+    const expression = anyOf([term]);
+    const matches = await count(expression, scope);
+    const everywhere = scope.isAll
+      ? matches
+      : await total(EVERYWHERE.countMatches, [expression, ...ALL_ROWS, COUNTED_MAX]);
+    return { term, matches, rarity: rarityOf(everywhere, scope.allTexts) };
   }
 
   /**
    * Terms from the rarest on, as long as they do not match too much; the others find only where they stand all
    * together. So a word that stands everywhere costs nothing, in whatever language.
    */
-  async function expressionOf(terms: readonly string[], scope: Scope): Promise<string> {
-    if (scope.isSmall || terms.length === 1) return anyOf(terms);
-    const counted = [];
-    for (const term of terms) counted.push({ term, total: await count(anyOf([term]), scope) });
-    const { rare, common } = partByRarity(counted.filter(({ total }) => total > 0));
-    if (common.length === 0) return anyOf(rare.length > 0 ? rare : terms);
+  async function expressionOf(counted: readonly CountedTerm[], scope: Scope): Promise<string> {
+    const { rare, common } = scope.isSmall
+      ? { rare: counted.map(({ term }) => term), common: [] }
+      : partByMatches(counted);
+    if (common.length === 0) return anyOf(rare);
     const together = allOf(common);
     const isBearable = (await count(together, scope)) <= MATCHES_MAX;
     return isBearable ? `${anyOf(rare)} OR (${together})` : anyOf(rare);
@@ -156,42 +193,57 @@ export function openEmbeddedTexts(database: Database): TextIndex {
     async remove({ documentId, chunkIds }) {
       await database.transaction(async (transaction) => {
         const params = [documentId, chunkIds ? JSON.stringify(chunkIds) : null];
-        const removed = await transaction.query<{ id: number }>(REMOVE, params);
-        await transaction.query(REMOVE_WORDS, [JSON.stringify(removed.map((row) => row.id))]);
+        const ids = (await transaction.query<{ id: number }>(REMOVE, params)).map((row) => row.id);
+        await transaction.query(REMOVE_WORDS, [JSON.stringify(ids)]);
+        for (const [tenant, some] of Map.groupBy(ids, (id) => Math.floor(id / ROWS_PER_TENANT)))
+          await transaction.query(COUNT_TENANT, [tenant, -some.length]);
       });
     },
     async search(query, { limit, filter }) {
-      const terms = termsOf(query);
       const scope = await scopeOf(filter);
-      if (terms.length === 0 || !scope) return [];
-      const expression = await expressionOf(terms, scope);
-      const params = [expression, ...scope.rows, limit, ...scope.filter];
+      if (!scope) return [];
+      const counted: CountedTerm[] = [];
+      for (const term of termsOf(query)) counted.push(await countTerm(term, scope));
+      const present = counted.filter(({ matches }) => matches > 0);
+      if (present.length === 0) return [];
+      const params = [await expressionOf(present, scope), ...scope.rows, limit, ...scope.filter];
       const rows = await database.query<FoundText>(scope.statements.search, params);
-      return rows.map(hitOf);
+      const best = counted.reduce((sum, { rarity }) => sum + rarity * SATURATION, 0);
+      return rows.map((row) => hitOf(row, best));
     },
     async close() {},
   };
 }
 
+/** As FTS5 reckons it; words that stand in more than half of the texts count for next to nothing. */
+function rarityOf(matches: number, allTexts: number): number {
+  return Math.max(1e-6, Math.log((allTexts - matches + 0.5) / (matches + 0.5)));
+}
+
 /** The rarest term is always among the rare ones. */
-function partByRarity(counted: readonly { term: string; total: number }[]) {
+function partByMatches(counted: readonly CountedTerm[]) {
   const rare: string[] = [];
   const common: string[] = [];
-  let matches = 0;
-  for (const { term, total } of counted.toSorted((a, b) => a.total - b.total)) {
-    matches += total;
-    (rare.length === 0 || matches <= MATCHES_MAX ? rare : common).push(term);
+  let total = 0;
+  for (const { term, matches } of counted.toSorted((a, b) => a.matches - b.matches)) {
+    total += matches;
+    (rare.length === 0 || total <= MATCHES_MAX ? rare : common).push(term);
   }
   return { rare, common };
 }
 
+type TenantSize = { number: number; texts: number; all_texts: number };
 type FoundText = { chunk_id: string; document_id: string; score: number };
 
-function hitOf(row: FoundText): Hit {
-  return { chunkId: row.chunk_id, documentId: row.document_id, score: row.score };
+function hitOf(row: FoundText, best: number): Hit {
+  return { chunkId: row.chunk_id, documentId: row.document_id, score: Math.min(1, row.score / best) };
 }
 
-function rowRange(tenantNumber: number): [first: number, last: number] {
+type RowRange = readonly [first: number, last: number];
+
+const ALL_ROWS: RowRange = [0, Number.MAX_SAFE_INTEGER];
+
+function rowRange(tenantNumber: number): RowRange {
   return [tenantNumber * ROWS_PER_TENANT, (tenantNumber + 1) * ROWS_PER_TENANT - 1];
 }
 
@@ -206,6 +258,7 @@ async function writeEntry(transaction: Transaction, entry: TextEntry): Promise<v
 async function nextId(transaction: Transaction, tenant: string): Promise<number> {
   await transaction.query(ADD_TENANT, [tenant]);
   const [row] = await transaction.query<{ number: number }>(TENANT, [tenant]);
+  await transaction.query(COUNT_TENANT, [row!.number, 1]);
   const [first, last] = rowRange(row!.number);
   const [newest] = await transaction.query<{ id: number | null }>(LAST_ID, [first, last]);
   return (newest?.id ?? first) + 1;

@@ -10,7 +10,7 @@ const UNSPACED_CHARACTER = new RegExp(`[${UNSPACED}]`, "gu");
 const UNSPACED_RUN = new RegExp(`^[${UNSPACED}]+$`, "u");
 const WORD = new RegExp(`[${UNSPACED}]+|(?:(?![${UNSPACED}])[\\p{L}\\p{N}\\p{M}])+`, "gu");
 /** Words that punctuation joins and that mean more together: node.js, state-of-the-art, a@b.org, 3.14. */
-const COMPOUND = /(?<![\p{L}\p{N}])[\p{L}\p{N}]+(?:[.\-_/@:+#]+[\p{L}\p{N}]+)+/gu;
+const COMPOUND = /(?<![\p{L}\p{N}])[\p{L}\p{N}]+(?:[.\-_/@:+#]+[\p{L}\p{N}]+){1,7}/gu;
 const CLITIC = /['’](?:s|t|d|m|ll|re|ve)\b/giu;
 
 /** What stands around the other words of a question. A word that only the text can show to be common is no such. */

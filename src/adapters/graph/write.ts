@@ -119,8 +119,12 @@ function addEntities(changes: Map<string, Change>, chunk: ChunkGraph): (string |
     };
   });
   const keys = rows.map((row) => row && entityKey(row));
-  for (const [key, row] of new Map(keys.map((key, index) => [key, rows[index]])))
-    if (key !== undefined) count(changes, key, row!);
+  const seen = new Set<string | undefined>([undefined]);
+  for (const [index, key] of keys.entries()) {
+    if (seen.has(key)) continue;
+    seen.add(key);
+    count(changes, key!, rows[index]!);
+  }
   return keys;
 }
 

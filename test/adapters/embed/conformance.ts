@@ -13,7 +13,10 @@ export function testEmbedder(name: string, open: () => Promise<Embedder>): void 
     after(() => embedder.close());
 
     it("gives each text a vector of unit length, in the order asked", async () => {
-      const texts = Array.from({ length: 21 }, (_, index) => `Text number ${index} ${"and more ".repeat(index)}`);
+      const texts = Array.from(
+        { length: 21 },
+        (_, index) => `Text number ${index} ${"and more ".repeat(index)}`,
+      );
       const vectors = await embedder.embed(texts, signal);
       assert.equal(vectors.length, texts.length);
       for (const vector of vectors) assertUnit(vector, embedder.dimensions);

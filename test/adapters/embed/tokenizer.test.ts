@@ -10,7 +10,13 @@ describe("tokenizers", () => {
       fc.string({ unit: "binary", maxLength: 200 }),
       fc.string({ unit: "grapheme", maxLength: 200 }),
       fc.lorem({ maxCount: 60 }),
-      fc.constantFrom("日本語 の文章、漢字かな。", "[CLS] a[SEP]b", "naïve café", "don't stop—now…", "a".repeat(300)),
+      fc.constantFrom(
+        "日本語 の文章、漢字かな。",
+        "[CLS] a[SEP]b",
+        "naïve café",
+        "don't stop—now…",
+        "a".repeat(300),
+      ),
     );
     fc.assert(
       fc.property(fc.array(texts, { maxLength: 4 }), (parts) => {
@@ -30,7 +36,12 @@ describe("tokenizers", () => {
   for (const model of ["all-MiniLM-L6-v2-q8", "text-embedding-3-small"]) {
     it(`${model}: a word or a space without end does not stop it`, async () => {
       const tokenizer = await openTokenizer(model);
-      for (const text of ["a".repeat(300_000), " ".repeat(300_000), "\n".repeat(300_000), "漢".repeat(100_000)])
+      for (const text of [
+        "a".repeat(300_000),
+        " ".repeat(300_000),
+        "\n".repeat(300_000),
+        "漢".repeat(100_000),
+      ])
         assert.ok(tokenizer.count(text) >= 0);
     });
   }

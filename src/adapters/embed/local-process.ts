@@ -73,7 +73,8 @@ function windowsOf(ids: readonly number[], tokensMax: number): (readonly number[
 function rowsAdded(values: Float32Array, dimensions: number): Float32Array {
   const sum = new Float32Array(dimensions);
   for (let start = 0; start < values.length; start += dimensions)
-    for (let dimension = 0; dimension < dimensions; dimension++) sum[dimension]! += values[start + dimension]!;
+    for (let dimension = 0; dimension < dimensions; dimension++)
+      sum[dimension]! += values[start + dimension]!;
   return sum;
 }
 
