@@ -7,7 +7,7 @@ export interface IndexFilter {
 }
 
 export interface Point {
-  /** The chunk's own id: writing the same chunk again replaces it. */
+  /** Unique within its document: writing the same chunk again replaces it. */
   readonly chunkId: string;
   readonly documentId: string;
   readonly tenant: string;
@@ -24,7 +24,7 @@ export interface Hit {
 
 export interface Removal {
   readonly documentId: string;
-  /** All of the document's when left out. Points that another document has taken over stay. */
+  /** All of the document's when left out. */
   readonly chunkIds?: readonly string[];
 }
 

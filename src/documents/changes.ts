@@ -48,11 +48,12 @@ export async function redoPhase(parts: Parts, documentId: string, phase: Phase):
       await run(`update task_queue_chunk set ${reset("graphrag")}, ${results} where document_id = $id`);
       await run(`update task_queue_page set ${reset("graphrag")} where document_id = $id`);
     } else {
-      await dropChunks(parts, transaction, documentId);
       const phases =
         phase === "ocr" ? (["ocr", "vector", "graphrag"] as const) : (["vector", "graphrag"] as const);
       const columns = [...phases.map(reset), "is_chunked = false", "chunk_count = 0"].join(", ");
+      // Pages first: a page that is being chunked at this moment is waited for, and its chunks are seen below.
       await run(`update task_queue_page set ${columns} where document_id = $id`);
+      await dropChunks(parts, transaction, documentId);
     }
     await run(`delete from step_cache where document_id = $id and step = ${literal(STEP_OF[phase])}`);
     await followDocument(parts, transaction, documentId);

@@ -24,6 +24,7 @@ export function vectorLane(parts: LaneParts) {
     batchSize: BATCH_SIZE,
     // While one batch is embedded, the one before it is stored.
     concurrency: 2,
+    // Rows held in advance would make a small batch of their own, and every batch costs five commits.
     prefetchMax: 0,
     pollMs: parts.pollMs,
     handleBatch: (tasks) => inHalves(tasks, (some, signal) => index(parts, some, signal)),

@@ -120,7 +120,7 @@ export interface Queue<Payload extends object = object>
 const IDENTIFIER = /^[a-z_][a-z0-9_]*$/;
 /** PostgreSQL cuts longer names in silence. Index names add a suffix. */
 const IDENTIFIER_BYTES_MAX = 63;
-export const INDEX_SUFFIX_MAX = 12;
+export const INDEX_SUFFIX_MAX = 17;
 const ROLL_UP_LEVELS_MAX = 8;
 
 export function defineQueue<Payload extends object = Record<string, unknown>>(

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { quoted } from "../database/dialect.ts";
 import { childIndexName, childLevels, indexPrefix, type Queue } from "./declaration.ts";
 import { equals, orderOf, predicatesOf } from "./predicates.ts";
@@ -24,12 +25,13 @@ export function indexesOf(queue: Queue): QueueIndex[] {
     condition: string,
     options: { unique?: boolean } = {},
   ) => {
-    const name = `${prefix}_${suffix}`;
     const { table } = queue;
     const kind = options.unique ? "unique index" : "index";
     const filter = condition ? ` where ${bare(condition)}` : "";
-    const sql = `create ${kind} if not exists ${column(name)} on ${quoted(table)} (${columns.join(", ")})${filter}`;
-    found.push({ name, table, sql });
+    const definition = `on ${quoted(table)} (${columns.join(", ")})${filter}`;
+    // A declaration that changes needs an index of its own: an old one under the same name would be taken for it.
+    const name = `${prefix}_${suffix}_${digest(definition)}`;
+    found.push({ name, table, sql: `create ${kind} if not exists ${column(name)} ${definition}` });
   };
 
   add("ready", order, where.ready);
@@ -51,6 +53,15 @@ export function indexesOf(queue: Queue): QueueIndex[] {
     found.push({ name, table: child.table, sql });
   }
   return found;
+}
+
+/** What a claim walks. */
+export function readyIndexName(queue: Queue): string {
+  return indexesOf(queue)[0]!.name;
+}
+
+function digest(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 6);
 }
 
 /** Index definitions name columns without the alias that statements use. */

@@ -1,6 +1,7 @@
 import type { Statement } from "../database/database.ts";
 import { type Batch, type Dialect, literal, quoted, type TokenBatch } from "../database/dialect.ts";
 import { kindOf, type Queue } from "./declaration.ts";
+import { readyIndexName } from "./indexes.ts";
 import { attemptsMax, orderOf, type Predicates, predicatesOf } from "./predicates.ts";
 
 /**
@@ -93,7 +94,12 @@ class Compiler {
       ...this.#relatives(),
       ...reads.map((name) => `t.${quoted(name)}`),
     ];
-    return `select ${selected.join(", ")} from ${this.#table} as t where ${this.#where.ready} order by ${orderOf(this.#queue).join(", ")} limit ${limit}${this.#dialect.skipLocked}`;
+    return `select ${selected.join(", ")} from ${this.#table} as t${this.#readyIndex} where ${this.#where.ready} order by ${orderOf(this.#queue).join(", ")} limit ${limit}${this.#dialect.skipLocked}`;
+  }
+
+  /** SQLite's planner takes any index on the status it finds, and then sorts all that wait. */
+  get #readyIndex(): string {
+    return this.#dialect.isSerial ? ` indexed by ${quoted(readyIndexName(this.#queue))}` : "";
   }
 
   /**

@@ -161,6 +161,7 @@ class Signals {
   }
 
   async ask(limit: number): Promise<Map<Signal, Hit[]>> {
+    this.#asked.signal.throwIfAborted();
     const usable = this.#wanted.filter((signal) => !this.#warnings.has(signal));
     const answers = await Promise.all(
       usable.map(async (signal) => [signal, await this.#try(signal, limit)] as const),

@@ -16,11 +16,11 @@ const QUESTIONS: readonly Question[] = PASSAGE_QUESTIONS.map(({ question, passag
   isAnsweredBy: (result) => result.chunkId === passageId,
 }));
 
-/** The first words of passages, and two words from their middle, as people look for what they remember. */
+/** The first words of passages, and three long words from their end, as people look for what they remember. */
 const FRAGMENTS: readonly Question[] = PASSAGES.flatMap(({ id, text }) => {
   const words = text.split(/\s+/);
-  const middle = words.slice(Math.floor(words.length / 2)).filter((word) => word.length > 6);
-  return [words.slice(0, 8), middle.slice(0, 3)].map((some) => ({
+  const longWords = words.filter((word) => word.length > 6);
+  return [words.slice(0, 8), longWords.slice(-3)].map((some) => ({
     question: some.join(" "),
     isAnsweredBy: (result) => result.chunkId === id,
   }));

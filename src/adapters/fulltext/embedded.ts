@@ -15,7 +15,7 @@ export const TEXT_TABLES = [
     chunk_id text not null,
     document_id text not null,
     collection text not null,
-    unique (tenant, chunk_id)
+    unique (tenant, document_id, chunk_id)
   );`,
   "create index texts_document on texts (document_id, tenant, collection);",
   "create index texts_scope on texts (tenant, collection);",
@@ -43,7 +43,10 @@ const COUNT_TENANT = {
   name: "index.count_tenant",
   sql: "update text_tenants set texts = texts + ?2 where number = ?1",
 };
-const FIND = { name: "index.text", sql: "select id from texts where tenant = ?1 and chunk_id = ?2" };
+const FIND = {
+  name: "index.text",
+  sql: "select id from texts where tenant = ?1 and document_id = ?2 and chunk_id = ?3",
+};
 /** ?1 first and ?2 last row id of the tenant. */
 const LAST_ID = {
   name: "index.last_text",
@@ -249,7 +252,7 @@ function rowRange(tenantNumber: number): RowRange {
 
 async function writeEntry(transaction: Transaction, entry: TextEntry): Promise<void> {
   const { tenant, chunkId, documentId, collection } = entry;
-  const [known] = await transaction.query<{ id: number }>(FIND, [tenant, chunkId]);
+  const [known] = await transaction.query<{ id: number }>(FIND, [tenant, documentId, chunkId]);
   const id = known?.id ?? (await nextId(transaction, tenant));
   await transaction.query(WRITE_TEXT, [id, tenant, chunkId, documentId, collection]);
   await transaction.query(WRITE_WORDS, [id, withBorders(entry.context), withBorders(entry.content)]);

@@ -16,7 +16,7 @@ export const VECTOR_TABLES = [
     block integer not null,
     slot integer not null,
     vector blob not null,
-    unique (tenant, chunk_id)
+    unique (tenant, document_id, chunk_id)
   );`,
   "create index points_document on points (document_id, tenant, collection);",
   `create table vector_blocks (
@@ -40,11 +40,12 @@ export interface EmbeddedVectorSettings {
   readonly checkModel: (session: Session) => Promise<void>;
 }
 
-type StoredPoint = Row & Place & { id: number; tenant: string; chunk_id: string; collection: string };
+type StoredPoint = Row &
+  Place & { id: number; tenant: string; document_id: string; chunk_id: string; collection: string };
 
 const FIND = {
   name: "index.points_by_chunk",
-  sql: "select p.id, p.tenant, p.chunk_id, p.collection, p.block, p.slot from json_each(?1) as wanted cross join points as p on p.tenant = wanted.value ->> 0 and p.chunk_id = wanted.value ->> 1",
+  sql: "select p.id, p.tenant, p.document_id, p.chunk_id, p.collection, p.block, p.slot from json_each(?1) as wanted cross join points as p on p.tenant = wanted.value ->> 0 and p.document_id = wanted.value ->> 1 and p.chunk_id = wanted.value ->> 2",
 };
 const LAST_ID = { name: "index.last_point", sql: "select coalesce(max(id), 0) as id from points" };
 const WRITE = {
@@ -164,10 +165,12 @@ function scan({ table, codec, nearest, allowed }: Scan, ids: Uint32Array, codes:
 
 /** Of one chunk given twice the last counts. */
 async function writePoints(transaction: Transaction, codec: Codec, points: readonly Point[]): Promise<void> {
-  const keyOf = (tenant: string, chunkId: string) => JSON.stringify([tenant, chunkId]);
-  const newest = new Map(points.map((point) => [keyOf(point.tenant, point.chunkId), point]));
+  const keyOf = (...parts: readonly string[]) => JSON.stringify(parts);
+  const newest = new Map(
+    points.map((point) => [keyOf(point.tenant, point.documentId, point.chunkId), point]),
+  );
   const found = await transaction.query<StoredPoint>(FIND, [`[${[...newest.keys()].join(",")}]`]);
-  const stored = new Map(found.map((row) => [keyOf(row.tenant, row.chunk_id), row]));
+  const stored = new Map(found.map((row) => [keyOf(row.tenant, row.document_id, row.chunk_id), row]));
   let [{ id: lastId } = { id: 0 }] = await transaction.query<{ id: number }>(LAST_ID);
   const blocks = new Blocks(transaction, codec);
   for (const [key, point] of newest) {

@@ -85,11 +85,11 @@ export function testVectorStore(
       assert.deepEqual(await near(0), [10, 30].map(chunkId));
     });
 
-    it("leaves a chunk that another document has taken over", async () => {
+    it("keeps the same chunk of two documents apart, whichever is written last", async () => {
       const [old, successor] = [randomUUID(), randomUUID()];
-      await store.upsert([10, 20].map((angle) => point(angle, { documentId: old })));
       await store.upsert([point(10, { documentId: successor })]);
-      assert.equal(await store.count({ tenant, documentIds: [old] }), 1);
+      await store.upsert([10, 20].map((angle) => point(angle, { documentId: old })));
+      assert.equal(await store.count({ tenant, documentIds: [old] }), 2);
       await store.remove({ documentId: old });
       const hits = await store.search(at(0), { limit: 10, filter: { tenant } });
       assert.deepEqual(

@@ -1,54 +1,54 @@
-create index if not exists "messages_mail_ready" on "messages" ((case "urgency" when 'urgent' then 0 when 'high' then 1 when 'normal' then 2 else 3 end), "priority" desc, "created_at", "id") where "kind" = 'mail' and "status" in ('pending', 'retrying') and "run_after" is null and "attempts" < "max_attempts";
+create index if not exists "messages_mail_ready_ebc057" on "messages" ((case "urgency" when 'urgent' then 0 when 'high' then 1 when 'normal' then 2 else 3 end), "priority" desc, "created_at", "id") where "kind" = 'mail' and "status" in ('pending', 'retrying') and "run_after" is null and "attempts" < "max_attempts";
 
-create index if not exists "messages_mail_delayed" on "messages" ("run_after") where "kind" = 'mail' and "status" in ('pending', 'retrying') and "run_after" is not null;
+create index if not exists "messages_mail_delayed_b82fbd" on "messages" ("run_after") where "kind" = 'mail' and "status" in ('pending', 'retrying') and "run_after" is not null;
 
-create index if not exists "messages_mail_lease" on "messages" ("lease_until") where "kind" = 'mail' and "status" = 'processing';
+create index if not exists "messages_mail_lease_6537f6" on "messages" ("lease_until") where "kind" = 'mail' and "status" = 'processing';
 
-create index if not exists "messages_mail_finished" on "messages" ("status", "finished_at") where "status" in ('completed', 'failed');
+create index if not exists "messages_mail_finished_93d42b" on "messages" ("status", "finished_at") where "status" in ('completed', 'failed');
 
-create index if not exists "messages_sms_ready" on "messages" ("priority" desc, "created_at", "id") where "kind" = 'sms' and "status" = 'pending' and "run_after" is null and "attempts" < 3;
+create index if not exists "messages_sms_ready_ed02cf" on "messages" ("priority" desc, "created_at", "id") where "kind" = 'sms' and "status" = 'pending' and "run_after" is null and "attempts" < 3;
 
-create index if not exists "messages_sms_delayed" on "messages" ("run_after") where "kind" = 'sms' and "status" = 'pending' and "run_after" is not null;
+create index if not exists "messages_sms_delayed_e0fe13" on "messages" ("run_after") where "kind" = 'sms' and "status" = 'pending' and "run_after" is not null;
 
-create index if not exists "messages_sms_lease" on "messages" ("lease_until") where "kind" = 'sms' and "status" = 'processing';
+create index if not exists "messages_sms_lease_5ba0ff" on "messages" ("lease_until") where "kind" = 'sms' and "status" = 'processing';
 
-create index if not exists "pages_pages_ocr_ready" on "pages" ((case "ocr_status" when 'failed' then 0 else 1 end), "ocr_retry_count", "created_at", "id") where "ocr_status" in ('pending', 'failed') and "ocr_run_after" is null and "ocr_retry_count" < "max_retries";
+create index if not exists "pages_pages_ocr_ready_f452ff" on "pages" ((case "ocr_status" when 'failed' then 0 else 1 end), "ocr_retry_count", "created_at", "id") where "ocr_status" in ('pending', 'failed') and "ocr_run_after" is null and "ocr_retry_count" < "max_retries";
 
-create index if not exists "pages_pages_ocr_delayed" on "pages" ("ocr_run_after") where "ocr_status" in ('pending', 'failed') and "ocr_run_after" is not null;
+create index if not exists "pages_pages_ocr_delayed_11f150" on "pages" ("ocr_run_after") where "ocr_status" in ('pending', 'failed') and "ocr_run_after" is not null;
 
-create index if not exists "pages_pages_ocr_lease" on "pages" ("ocr_last_heartbeat") where "ocr_status" = 'processing';
+create index if not exists "pages_pages_ocr_lease_0bbd45" on "pages" ("ocr_last_heartbeat") where "ocr_status" = 'processing';
 
 create index if not exists "pages_by_document_id_ocr_status" on "pages" ("document_id", "ocr_status");
 
-create index if not exists "pages_pages_vector_ready" on "pages" ((case "vector_status" when 'failed' then 0 else 1 end), "vector_retry_count", "created_at", "id") where "vector_status" in ('pending', 'failed') and "vector_run_after" is null and "vector_retry_count" < "max_retries" and "ocr_status" = 'completed';
+create index if not exists "pages_pages_vector_ready_8a351c" on "pages" ((case "vector_status" when 'failed' then 0 else 1 end), "vector_retry_count", "created_at", "id") where "vector_status" in ('pending', 'failed') and "vector_run_after" is null and "vector_retry_count" < "max_retries" and "ocr_status" = 'completed';
 
-create index if not exists "pages_pages_vector_delayed" on "pages" ("vector_run_after") where "vector_status" in ('pending', 'failed') and "vector_run_after" is not null;
+create index if not exists "pages_pages_vector_delayed_a8331b" on "pages" ("vector_run_after") where "vector_status" in ('pending', 'failed') and "vector_run_after" is not null;
 
-create index if not exists "pages_pages_vector_lease" on "pages" ("vector_last_heartbeat") where "vector_status" = 'processing';
+create index if not exists "pages_pages_vector_lease_d5c0c6" on "pages" ("vector_last_heartbeat") where "vector_status" = 'processing';
 
 create index if not exists "pages_by_document_id_vector_status" on "pages" ("document_id", "vector_status");
 
-create index if not exists "chunks_ready" on "chunks" ("created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3;
+create index if not exists "chunks_ready_e23f13" on "chunks" ("created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3;
 
-create index if not exists "chunks_delayed" on "chunks" ("run_after") where "status" = 'pending' and "run_after" is not null;
+create index if not exists "chunks_delayed_c8235d" on "chunks" ("run_after") where "status" = 'pending' and "run_after" is not null;
 
-create index if not exists "chunks_lease" on "chunks" ("lease_until") where "status" = 'processing';
+create index if not exists "chunks_lease_b4cc08" on "chunks" ("lease_until") where "status" = 'processing';
 
-create index if not exists "chunks_finished" on "chunks" ("status", "finished_at") where "status" in ('completed', 'failed');
+create index if not exists "chunks_finished_24926b" on "chunks" ("status", "finished_at") where "status" in ('completed', 'failed');
 
 create index if not exists "chunks_by_section_id_status" on "chunks" ("section_id", "status");
 
 create index if not exists "sections_by_book_id_status" on "sections" ("book_id", "status");
 
-create index if not exists "steps_ready" on "steps" ("created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3 and "has_turn" = true;
+create index if not exists "steps_ready_145073" on "steps" ("created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3 and "has_turn" = true;
 
-create index if not exists "steps_delayed" on "steps" ("run_after") where "status" = 'pending' and "run_after" is not null;
+create index if not exists "steps_delayed_54ca01" on "steps" ("run_after") where "status" = 'pending' and "run_after" is not null;
 
-create index if not exists "steps_lease" on "steps" ("lease_until") where "status" = 'processing';
+create index if not exists "steps_lease_cb3be6" on "steps" ("lease_until") where "status" = 'processing';
 
-create unique index if not exists "steps_turn" on "steps" ("entity_type", "entity_id") where "has_turn" = true;
+create unique index if not exists "steps_turn_0f54e7" on "steps" ("entity_type", "entity_id") where "has_turn" = true;
 
-create index if not exists "steps_behind" on "steps" ("entity_type", "entity_id", "created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3 and "has_turn" = false;
+create index if not exists "steps_behind_d60f74" on "steps" ("entity_type", "entity_id", "created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3 and "has_turn" = false;
 
 -- mail.claim
 with picked as materialized (select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, t."max_attempts" as q_attempts_max, t."recipient", t."payload" from "messages" as t where t."kind" = 'mail' and t."status" in ('pending', 'retrying') and t."run_after" is null and t."attempts" < t."max_attempts" order by (case t."urgency" when 'urgent' then 0 when 'high' then 1 when 'normal' then 2 else 3 end), t."priority" desc, t."created_at", t."id" limit $4::bigint for no key update skip locked), marked as (update "messages" as t set "status" = 'processing', "lease_token" = t."lease_token" + 1, "lease_until" = coalesce($1::timestamptz, now()) + $3::float8 * interval '1 millisecond', "worker_id" = $2::text, "started_at" = coalesce($1::timestamptz, now()), "attempts" = t."attempts" + 1, "updated_at" = coalesce($1::timestamptz, now()) where t."id" = any(array(select q_key from picked))) select * from picked;

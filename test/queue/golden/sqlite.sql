@@ -1,57 +1,57 @@
-create index if not exists "messages_mail_ready" on "messages" ((case "urgency" when 'urgent' then 0 when 'high' then 1 when 'normal' then 2 else 3 end), "priority" desc, "created_at", "id") where "kind" = 'mail' and "status" in ('pending', 'retrying') and "run_after" is null and "attempts" < "max_attempts";
+create index if not exists "messages_mail_ready_ebc057" on "messages" ((case "urgency" when 'urgent' then 0 when 'high' then 1 when 'normal' then 2 else 3 end), "priority" desc, "created_at", "id") where "kind" = 'mail' and "status" in ('pending', 'retrying') and "run_after" is null and "attempts" < "max_attempts";
 
-create index if not exists "messages_mail_delayed" on "messages" ("run_after") where "kind" = 'mail' and "status" in ('pending', 'retrying') and "run_after" is not null;
+create index if not exists "messages_mail_delayed_b82fbd" on "messages" ("run_after") where "kind" = 'mail' and "status" in ('pending', 'retrying') and "run_after" is not null;
 
-create index if not exists "messages_mail_lease" on "messages" ("lease_until") where "kind" = 'mail' and "status" = 'processing';
+create index if not exists "messages_mail_lease_6537f6" on "messages" ("lease_until") where "kind" = 'mail' and "status" = 'processing';
 
-create index if not exists "messages_mail_finished" on "messages" ("status", "finished_at") where "status" in ('completed', 'failed');
+create index if not exists "messages_mail_finished_93d42b" on "messages" ("status", "finished_at") where "status" in ('completed', 'failed');
 
-create index if not exists "messages_sms_ready" on "messages" ("priority" desc, "created_at", "id") where "kind" = 'sms' and "status" = 'pending' and "run_after" is null and "attempts" < 3;
+create index if not exists "messages_sms_ready_ed02cf" on "messages" ("priority" desc, "created_at", "id") where "kind" = 'sms' and "status" = 'pending' and "run_after" is null and "attempts" < 3;
 
-create index if not exists "messages_sms_delayed" on "messages" ("run_after") where "kind" = 'sms' and "status" = 'pending' and "run_after" is not null;
+create index if not exists "messages_sms_delayed_e0fe13" on "messages" ("run_after") where "kind" = 'sms' and "status" = 'pending' and "run_after" is not null;
 
-create index if not exists "messages_sms_lease" on "messages" ("lease_until") where "kind" = 'sms' and "status" = 'processing';
+create index if not exists "messages_sms_lease_5ba0ff" on "messages" ("lease_until") where "kind" = 'sms' and "status" = 'processing';
 
-create index if not exists "pages_pages_ocr_ready" on "pages" ((case "ocr_status" when 'failed' then 0 else 1 end), "ocr_retry_count", "created_at", "id") where "ocr_status" in ('pending', 'failed') and "ocr_run_after" is null and "ocr_retry_count" < "max_retries";
+create index if not exists "pages_pages_ocr_ready_f452ff" on "pages" ((case "ocr_status" when 'failed' then 0 else 1 end), "ocr_retry_count", "created_at", "id") where "ocr_status" in ('pending', 'failed') and "ocr_run_after" is null and "ocr_retry_count" < "max_retries";
 
-create index if not exists "pages_pages_ocr_delayed" on "pages" ("ocr_run_after") where "ocr_status" in ('pending', 'failed') and "ocr_run_after" is not null;
+create index if not exists "pages_pages_ocr_delayed_11f150" on "pages" ("ocr_run_after") where "ocr_status" in ('pending', 'failed') and "ocr_run_after" is not null;
 
-create index if not exists "pages_pages_ocr_lease" on "pages" ("ocr_last_heartbeat") where "ocr_status" = 'processing';
+create index if not exists "pages_pages_ocr_lease_0bbd45" on "pages" ("ocr_last_heartbeat") where "ocr_status" = 'processing';
 
 create index if not exists "pages_by_document_id_ocr_status" on "pages" ("document_id", "ocr_status");
 
-create index if not exists "pages_pages_vector_ready" on "pages" ((case "vector_status" when 'failed' then 0 else 1 end), "vector_retry_count", "created_at", "id") where "vector_status" in ('pending', 'failed') and "vector_run_after" is null and "vector_retry_count" < "max_retries" and "ocr_status" = 'completed';
+create index if not exists "pages_pages_vector_ready_8a351c" on "pages" ((case "vector_status" when 'failed' then 0 else 1 end), "vector_retry_count", "created_at", "id") where "vector_status" in ('pending', 'failed') and "vector_run_after" is null and "vector_retry_count" < "max_retries" and "ocr_status" = 'completed';
 
-create index if not exists "pages_pages_vector_delayed" on "pages" ("vector_run_after") where "vector_status" in ('pending', 'failed') and "vector_run_after" is not null;
+create index if not exists "pages_pages_vector_delayed_a8331b" on "pages" ("vector_run_after") where "vector_status" in ('pending', 'failed') and "vector_run_after" is not null;
 
-create index if not exists "pages_pages_vector_lease" on "pages" ("vector_last_heartbeat") where "vector_status" = 'processing';
+create index if not exists "pages_pages_vector_lease_d5c0c6" on "pages" ("vector_last_heartbeat") where "vector_status" = 'processing';
 
 create index if not exists "pages_by_document_id_vector_status" on "pages" ("document_id", "vector_status");
 
-create index if not exists "chunks_ready" on "chunks" ("created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3;
+create index if not exists "chunks_ready_e23f13" on "chunks" ("created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3;
 
-create index if not exists "chunks_delayed" on "chunks" ("run_after") where "status" = 'pending' and "run_after" is not null;
+create index if not exists "chunks_delayed_c8235d" on "chunks" ("run_after") where "status" = 'pending' and "run_after" is not null;
 
-create index if not exists "chunks_lease" on "chunks" ("lease_until") where "status" = 'processing';
+create index if not exists "chunks_lease_b4cc08" on "chunks" ("lease_until") where "status" = 'processing';
 
-create index if not exists "chunks_finished" on "chunks" ("status", "finished_at") where "status" in ('completed', 'failed');
+create index if not exists "chunks_finished_24926b" on "chunks" ("status", "finished_at") where "status" in ('completed', 'failed');
 
 create index if not exists "chunks_by_section_id_status" on "chunks" ("section_id", "status");
 
 create index if not exists "sections_by_book_id_status" on "sections" ("book_id", "status");
 
-create index if not exists "steps_ready" on "steps" ("created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3 and "has_turn" = true;
+create index if not exists "steps_ready_145073" on "steps" ("created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3 and "has_turn" = true;
 
-create index if not exists "steps_delayed" on "steps" ("run_after") where "status" = 'pending' and "run_after" is not null;
+create index if not exists "steps_delayed_54ca01" on "steps" ("run_after") where "status" = 'pending' and "run_after" is not null;
 
-create index if not exists "steps_lease" on "steps" ("lease_until") where "status" = 'processing';
+create index if not exists "steps_lease_cb3be6" on "steps" ("lease_until") where "status" = 'processing';
 
-create unique index if not exists "steps_turn" on "steps" ("entity_type", "entity_id") where "has_turn" = true;
+create unique index if not exists "steps_turn_0f54e7" on "steps" ("entity_type", "entity_id") where "has_turn" = true;
 
-create index if not exists "steps_behind" on "steps" ("entity_type", "entity_id", "created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3 and "has_turn" = false;
+create index if not exists "steps_behind_d60f74" on "steps" ("entity_type", "entity_id", "created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3 and "has_turn" = false;
 
 -- mail.claim
-select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, t."max_attempts" as q_attempts_max, t."recipient", t."payload" from "messages" as t where t."kind" = 'mail' and t."status" in ('pending', 'retrying') and t."run_after" is null and t."attempts" < t."max_attempts" order by (case t."urgency" when 'urgent' then 0 when 'high' then 1 when 'normal' then 2 else 3 end), t."priority" desc, t."created_at", t."id" limit ?1;
+select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, t."max_attempts" as q_attempts_max, t."recipient", t."payload" from "messages" as t indexed by "messages_mail_ready_ebc057" where t."kind" = 'mail' and t."status" in ('pending', 'retrying') and t."run_after" is null and t."attempts" < t."max_attempts" order by (case t."urgency" when 'urgent' then 0 when 'high' then 1 when 'normal' then 2 else 3 end), t."priority" desc, t."created_at", t."id" limit ?1;
 
 -- mail.mark
 update "messages" as t set "status" = 'processing', "lease_token" = t."lease_token" + 1, "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?3 / 1000.0) || ' seconds'), "worker_id" = ?2, "started_at" = ?1, "attempts" = t."attempts" + 1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
@@ -99,7 +99,7 @@ delete from "messages" as t where t."id" in (select t."id" from "messages" as t 
 delete from "messages" as t where t."id" in (select t."id" from "messages" as t where t."kind" = 'mail' and t."status" = 'failed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."kind" = 'mail' and t."status" = 'failed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status;
 
 -- sms.claim
-select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, 3 as q_attempts_max, t."recipient", t."payload" from "messages" as t where t."kind" = 'sms' and t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 order by t."priority" desc, t."created_at", t."id" limit ?1;
+select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, 3 as q_attempts_max, t."recipient", t."payload" from "messages" as t indexed by "messages_sms_ready_ed02cf" where t."kind" = 'sms' and t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 order by t."priority" desc, t."created_at", t."id" limit ?1;
 
 -- sms.mark
 update "messages" as t set "status" = 'processing', "lease_token" = t."lease_token" + 1, "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?3 / 1000.0) || ' seconds'), "worker_id" = ?2, "started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
@@ -147,7 +147,7 @@ delete from "messages" as t where t."id" in (select t."id" from "messages" as t 
 delete from "messages" as t where t."id" in (select t."id" from "messages" as t where t."kind" = 'sms' and t."status" = 'failed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."kind" = 'sms' and t."status" = 'failed' and t."finished_at" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status;
 
 -- pages.ocr.claim
-select t."id" as q_key, t."ocr_lease_token" + 1 as q_token, t."ocr_retry_count" + 1 as q_attempt, t."max_retries" as q_attempts_max, t."document_id" as q_parent, t."page_number", t."document_id" from "pages" as t where t."ocr_status" in ('pending', 'failed') and t."ocr_run_after" is null and t."ocr_retry_count" < t."max_retries" order by (case t."ocr_status" when 'failed' then 0 else 1 end), t."ocr_retry_count", t."created_at", t."id" limit ?1;
+select t."id" as q_key, t."ocr_lease_token" + 1 as q_token, t."ocr_retry_count" + 1 as q_attempt, t."max_retries" as q_attempts_max, t."document_id" as q_parent, t."page_number", t."document_id" from "pages" as t indexed by "pages_pages_ocr_ready_f452ff" where t."ocr_status" in ('pending', 'failed') and t."ocr_run_after" is null and t."ocr_retry_count" < t."max_retries" order by (case t."ocr_status" when 'failed' then 0 else 1 end), t."ocr_retry_count", t."created_at", t."id" limit ?1;
 
 -- pages.ocr.mark
 update "pages" as t set "ocr_status" = 'processing', "ocr_lease_token" = t."ocr_lease_token" + 1, "ocr_last_heartbeat" = case when ?3 > 0 then ?1 end, "ocr_worker_id" = ?2, "ocr_started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
@@ -213,7 +213,7 @@ update "documents" as p set "ocr_status" = 'completed', "ocr_completed_at" = ?1 
 select p."id" as key, p."ocr_status" as status, case when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."ocr_status" = 'processing') then 'processing' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."ocr_status" = 'pending') then 'pending' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."ocr_status" = 'failed') then 'failed' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."ocr_status" = 'completed') then 'completed' end as derived, null as parent from "documents" as p where (?1 is null or p."id" > ?1) order by p."id" limit ?2;
 
 -- pages.vector.claim
-select t."id" as q_key, t."vector_lease_token" + 1 as q_token, t."vector_retry_count" + 1 as q_attempt, t."max_retries" as q_attempts_max, t."document_id" as q_parent, t."page_number", t."document_id" from "pages" as t where t."vector_status" in ('pending', 'failed') and t."vector_run_after" is null and t."vector_retry_count" < t."max_retries" and t."ocr_status" = 'completed' order by (case t."vector_status" when 'failed' then 0 else 1 end), t."vector_retry_count", t."created_at", t."id" limit ?1;
+select t."id" as q_key, t."vector_lease_token" + 1 as q_token, t."vector_retry_count" + 1 as q_attempt, t."max_retries" as q_attempts_max, t."document_id" as q_parent, t."page_number", t."document_id" from "pages" as t indexed by "pages_pages_vector_ready_8a351c" where t."vector_status" in ('pending', 'failed') and t."vector_run_after" is null and t."vector_retry_count" < t."max_retries" and t."ocr_status" = 'completed' order by (case t."vector_status" when 'failed' then 0 else 1 end), t."vector_retry_count", t."created_at", t."id" limit ?1;
 
 -- pages.vector.mark
 update "pages" as t set "vector_status" = 'processing', "vector_lease_token" = t."vector_lease_token" + 1, "vector_last_heartbeat" = case when ?3 > 0 then ?1 end, "vector_worker_id" = ?2, "vector_started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
@@ -279,7 +279,7 @@ update "documents" as p set "vector_status" = 'completed', "vector_completed_at"
 select p."id" as key, p."vector_status" as status, case when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."vector_status" = 'processing') then 'processing' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."vector_status" = 'pending') then 'pending' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."vector_status" = 'failed') then 'failed' when exists (select 1 from "pages" as c where c."document_id" = p."id" and c."vector_status" = 'completed') then 'completed' end as derived, null as parent from "documents" as p where (?1 is null or p."id" > ?1) order by p."id" limit ?2;
 
 -- chunks.claim
-select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, 3 as q_attempts_max, t."section_id" as q_parent, t."position" from "chunks" as t where t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 order by t."created_at", t."id" limit ?1;
+select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, 3 as q_attempts_max, t."section_id" as q_parent, t."position" from "chunks" as t indexed by "chunks_ready_e23f13" where t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 order by t."created_at", t."id" limit ?1;
 
 -- chunks.mark
 update "chunks" as t set "status" = 'processing', "lease_token" = t."lease_token" + 1, "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?3 / 1000.0) || ' seconds'), "worker_id" = ?2, "started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
@@ -366,7 +366,7 @@ update "books" as p set "status" = 'completed', "finished_at" = ?1 where p."id" 
 select p."id" as key, p."status" as status, case when exists (select 1 from "sections" as c where c."book_id" = p."id" and c."status" = 'processing') then 'processing' when exists (select 1 from "sections" as c where c."book_id" = p."id" and c."status" = 'pending') then 'pending' when exists (select 1 from "sections" as c where c."book_id" = p."id" and c."status" = 'failed') then 'failed' when exists (select 1 from "sections" as c where c."book_id" = p."id" and c."status" = 'completed') then 'completed' end as derived, null as parent from "books" as p where (?1 is null or p."id" > ?1) order by p."id" limit ?2;
 
 -- steps.claim
-select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, 3 as q_attempts_max, t."entity_type" as q_group_0, t."entity_id" as q_group_1, t."entity_type", t."entity_id", t."position" from "steps" as t where t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 and t."has_turn" = true order by t."created_at", t."id" limit ?1;
+select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, 3 as q_attempts_max, t."entity_type" as q_group_0, t."entity_id" as q_group_1, t."entity_type", t."entity_id", t."position" from "steps" as t indexed by "steps_ready_145073" where t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 and t."has_turn" = true order by t."created_at", t."id" limit ?1;
 
 -- steps.mark
 update "steps" as t set "status" = 'processing', "lease_token" = t."lease_token" + 1, "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?3 / 1000.0) || ' seconds'), "worker_id" = ?2, "started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));

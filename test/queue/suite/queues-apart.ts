@@ -6,6 +6,7 @@ import {
   failed,
   isQuarryError,
   openQueue,
+  prepareQueue,
   type QueueDeclaration,
   retry,
 } from "../../../src/index.ts";
@@ -86,6 +87,7 @@ export function testQueuesApart(fixture: () => Fixture): void {
       const { database, clock } = fixture();
       for (const statuses of [{}, { cancelled: "cancelled", retrying: "retrying" }]) {
         const bare = defineQueue({ ...BARE, statuses });
+        await prepareQueue(database, bare);
         const store = openQueue(database, bare);
         const [a, b, c, d] = (await store.enqueue([{}, {}, {}, {}])).map(({ key }) => key);
         const claims = await store.claim({ worker: "w", limit: 3 });
