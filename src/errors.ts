@@ -20,6 +20,7 @@ const CODES = {
   resource_exhausted: { exit: 1, http: 503 },
   isolate_died: { exit: 1, http: 500 },
   model_failed: { exit: 1, http: 502 },
+  model_unavailable: { exit: 3, http: 503 },
   shutting_down: { exit: 1, http: 503 },
   internal: { exit: 1, http: 500 },
 } as const;

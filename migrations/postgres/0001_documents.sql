@@ -201,7 +201,7 @@ create table document_removals (
     lease_until timestamp with time zone,
     run_after timestamp with time zone,
     retry_count integer not null default 0,
-    max_retries integer not null default 20,
+    max_retries integer not null default 1000,
     error text,
     created_at timestamp with time zone not null default now(),
     started_at timestamp with time zone,

@@ -196,7 +196,7 @@ create table document_removals (
     lease_until text,
     run_after text,
     retry_count integer not null default 0,
-    max_retries integer not null default 20,
+    max_retries integer not null default 1000,
     error text,
     created_at text not null default (strftime('%Y-%m-%dT%H:%M:%fZ')),
     started_at text,

@@ -16,7 +16,10 @@ interface IngestFlags extends CommonOptions {
   readonly metadata?: Record<string, unknown>;
 }
 
-const LOOK_EVERY_MS = 250;
+const LOOK_EVERY_MS = 500;
+const GRACE_MS = 10_000;
+/** A page of a scan may take this long; the first one also loads the models. */
+const STANDSTILL_MS = 15_000;
 
 export function addIngest(program: Command): void {
   withCommonOptions(program.command("ingest <path...>"))
@@ -69,7 +72,7 @@ function sayTaken(output: Output, { files }: Ingested): void {
     if (file.kind === "refused") output.line(`  refused: ${plain(file.path)}: ${plain(file.why)}`);
 }
 
-/** Works here unless somebody else does, and shows how far it is. */
+/** Leaves the work to processes that are at it, and does it here when there are none or nothing moves. */
 async function workUntilDone(
   quarry: Quarry,
   output: Output,
@@ -77,12 +80,25 @@ async function workUntilDone(
   signal: AbortSignal,
 ): Promise<Progress> {
   const others = await quarry.workers();
-  const crew = others.length === 0 ? await quarry.work({ graceMs: 10_000 }) : undefined;
+  let crew = others.length === 0 ? await quarry.work({ graceMs: GRACE_MS }) : undefined;
   if (!crew) output.line(`${others.length} worker${others.length === 1 ? " is" : "s are"} at it already.`);
   const bars = new ProgressBars(() => systemClock.monotonic());
+  const isStandstill = standstill(() => systemClock.monotonic());
   let progress = await quarry.documents.progress(ids);
   while (progress.open > 0 && !signal.aborted) {
     output.progress(bars.lines(progress, { isWide: output.isLive }));
+    if (isStandstill(progress)) {
+      const paused = [...(await quarry.lanes.paused())];
+      if (paused.length > 0) {
+        output.line(
+          `Nothing moves: ${paused.join(", ")} paused. Go on with: quarry lanes resume ${paused.join(" ")}`,
+        );
+        break;
+      }
+      // A worker that was killed is still listed for a while; another may run other lanes.
+      if (!crew) output.line("The others do not get on with it; working here too.");
+      crew ??= await quarry.work({ graceMs: GRACE_MS });
+    }
     await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
     progress = await quarry.documents.progress(ids);
   }
@@ -91,6 +107,20 @@ async function workUntilDone(
   progress = await quarry.documents.progress(ids);
   output.line(bars.lines(progress, { isWide: true }));
   return progress;
+}
+
+/** Tells when nothing has changed for long. */
+function standstill(monotonic: () => number): (progress: Progress) => boolean {
+  let last = "";
+  let since = monotonic();
+  return (progress) => {
+    const now = JSON.stringify(progress);
+    if (now !== last) {
+      last = now;
+      since = monotonic();
+    }
+    return monotonic() - since >= STANDSTILL_MS;
+  };
 }
 
 async function report(

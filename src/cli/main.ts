@@ -8,6 +8,7 @@ import { addDocuments } from "./documents.ts";
 import { addIngest } from "./ingest.ts";
 import { addLanes } from "./lanes.ts";
 import { addMigrate } from "./migrate.ts";
+import { plain } from "./output.ts";
 import { addSearch } from "./search.ts";
 import { addStatus } from "./status.ts";
 import { addWork } from "./work.ts";
@@ -40,7 +41,7 @@ export async function main(argv: readonly string[]): Promise<number> {
 function exitCodeOf(error: unknown): number {
   // Help and version are no failure; everything else commander throws is wrong usage, and it has said why.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  process.stderr.write(`quarry: ${hideSecrets(messageOf(error))}\n`);
+  process.stderr.write(`quarry: ${plain(hideSecrets(messageOf(error)))}\n`);
   return error instanceof QuarryError ? error.exitCode : 1;
 }
 

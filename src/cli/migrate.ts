@@ -26,7 +26,7 @@ export function addMigrate(program: Command): void {
         const { documents, pages, chunks, alreadyThere } = report;
         output.result(
           report,
-          `${documents} documents, ${pages} pages and ${chunks} chunks brought over; ${alreadyThere} documents were there already.`,
+          `${documents} documents, ${pages} pages and ${chunks} chunks brought over; ${alreadyThere} documents were there already.${chunks > 0 ? "\nTheir chunks are not in this index yet: `quarry documents redo ID --phase vector` makes them searchable here." : ""}`,
         );
       }),
     );

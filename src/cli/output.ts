@@ -61,7 +61,7 @@ export function table(rows: readonly (readonly string[])[]): string {
 /** Text from documents and file names must not steer the terminal it is shown on. */
 export function plain(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-  return text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, " ");
+  return text.replaceAll(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, " ");
 }
 
 /** On one line, and no longer than that. */

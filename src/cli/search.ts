@@ -33,7 +33,7 @@ export function addSearch(program: Command): void {
           ...(options.document && { documentIds: options.document }),
           ...(options.metadata && { metadata: options.metadata }),
         });
-        for (const warning of answer.warnings) process.stderr.write(`quarry: ${warning}\n`);
+        for (const warning of answer.warnings) process.stderr.write(`quarry: ${plain(warning)}\n`);
         const isColoured = process.stdout.isTTY === true && !process.env.NO_COLOR;
         const found = answer.results.map((result, index) => shown(result, index + 1, isColoured));
         output.result(

@@ -1,5 +1,6 @@
 import type { Database, Row, Session, Transaction } from "../database/database.ts";
 import { literal } from "../database/dialect.ts";
+import { QuarryError } from "../errors.ts";
 import { compileRollUp } from "../queue/roll-up.ts";
 import { cancelTopic, openQueue } from "../queue/store.ts";
 import type { DocumentQueues, Phase } from "./queues.ts";
@@ -43,6 +44,7 @@ export async function redoPhase(parts: Parts, documentId: string, phase: Phase):
   const { database, queues } = parts;
   await database.transaction(async (transaction) => {
     const run = (sql: string) => onDocument(parts, transaction, documentId, sql);
+    await beSplitAgain(run, phase);
     if (phase === "graphrag") {
       const results = "entities_extracted = 0, relationships_extracted = 0";
       await run(`update task_queue_chunk set ${reset("graphrag")}, ${results} where document_id = $id`);
@@ -55,12 +57,34 @@ export async function redoPhase(parts: Parts, documentId: string, phase: Phase):
       await run(`update task_queue_page set ${columns} where document_id = $id`);
       await dropChunks(parts, transaction, documentId);
     }
-    await run(`delete from step_cache where document_id = $id and step = ${literal(STEP_OF[phase])}`);
+    // Also what a copy of the same file has left: otherwise nothing would be done again.
+    const twins =
+      "select d.id from documents as d join documents as it on it.content_hash = d.content_hash where it.id = $id";
+    await run(`delete from step_cache where step = ${literal(STEP_OF[phase])} and document_id in (${twins})`);
     await followDocument(parts, transaction, documentId);
   });
   // A document that could not be split has no pages to start from.
   if (phase === "ocr") await openQueue(database, queues.split).retry([documentId]);
   announce(parts);
+}
+
+/** A document without pages, as another system may have left it, begins anew from its file. */
+async function beSplitAgain(run: (sql: string) => Promise<Row[]>, phase: Phase): Promise<void> {
+  const [document] = await run(
+    "select d.original_path, d.total_pages from documents as d where d.id = $id and not exists (select 1 from task_queue_page as p where p.document_id = d.id)",
+  );
+  if (!document || document.total_pages === null) return;
+  if (document.original_path === null || phase !== "ocr") {
+    throw new QuarryError(
+      "invalid_input",
+      document.original_path === null
+        ? "this document has neither pages nor its original file: ingest the file again"
+        : "this document has no pages yet: redo it from ocr on",
+    );
+  }
+  await run(
+    `update documents set ${reset("ocr").replace("ocr_worker_id", "current_worker_id").replace("ocr_last_heartbeat", "last_heartbeat")}, total_pages = null where id = $id`,
+  );
 }
 
 /**
@@ -70,7 +94,9 @@ export async function redoPhase(parts: Parts, documentId: string, phase: Phase):
 export async function cancelWork(parts: Parts, documentId: string): Promise<Cancelled> {
   const cancelled = await parts.database.transaction(async (transaction) => {
     const total = { waiting: 0, running: 0 };
-    for (const stage of STAGES) {
+    const parents = new Map<Stage, unknown[]>();
+    // From the chunks up, as the lanes lock them; the roll-ups come when all is written.
+    for (const stage of STAGES.toReversed()) {
       const which = `t.${documentColumn(stage)} = $id and ${stage.concerns} and ${isOpen(stage)}`;
       const status = `t.${stage.phase}_status`;
       const rows = await onDocument(
@@ -80,8 +106,9 @@ export async function cancelWork(parts: Parts, documentId: string): Promise<Canc
         `select ${status} = 'processing' as is_running, count(*) as total from ${stage.table} as t where ${which} group by 1`,
       );
       for (const row of rows) total[row.is_running ? "running" : "waiting"] += Number(row.total);
-      if (rows.length > 0) await stop(parts, transaction, documentId, stage, which);
+      if (rows.length > 0) parents.set(stage, await stop(parts, transaction, documentId, stage, which));
     }
+    for (const [stage, keys] of parents) await follow(parts, transaction, stage, keys);
     return total;
   });
   announce(parts);
@@ -94,7 +121,7 @@ async function stop(
   documentId: string,
   stage: Stage,
   which: string,
-): Promise<void> {
+): Promise<unknown[]> {
   const { phase } = stage;
   const parent = parts.queues[stage.queue].rollUp[0]?.via;
   const set = [
@@ -107,12 +134,7 @@ async function stop(
   ];
   const sql = `update ${stage.table} as t set ${set.join(", ")} where ${which} returning ${parent ?? "id"} as parent`;
   const rows = await onDocument(parts, transaction, documentId, sql);
-  await follow(
-    parts,
-    transaction,
-    stage,
-    rows.map((row) => row.parent),
-  );
+  return rows.map((row) => row.parent);
 }
 
 /** Chunks go at once. What they left in the stores is named in removals, which wait for the new chunks. */

@@ -102,19 +102,16 @@ export class Documents {
 
   /** Tries again what failed. Returns how many tasks. */
   async retry(id: string, options: { phase?: Phase | undefined } = {}): Promise<number> {
-    await this.#mustExist(id);
-    return retryFailed(this.#parts, id, options);
+    return retryFailed(this.#parts, await this.#existing(id), options);
   }
 
   /** Does a phase, and those after it, again. */
   async redo(id: string, phase: Phase): Promise<void> {
-    await this.#mustExist(id);
-    await redoPhase(this.#parts, id, phase);
+    await redoPhase(this.#parts, await this.#existing(id), phase);
   }
 
   async cancel(id: string): Promise<Cancelled> {
-    await this.#mustExist(id);
-    return cancelWork(this.#parts, id);
+    return cancelWork(this.#parts, await this.#existing(id));
   }
 
   async delete(id: string): Promise<void> {
@@ -164,16 +161,22 @@ export class Documents {
         await openQueue(database, queues.removals).within(transaction).enqueue(removals);
       }
       await openQueue(database, queues.split).within(transaction).enqueue([row]);
+      // What is known of the old text stays when the old version goes.
+      if (seen !== undefined) {
+        const sql = `update step_cache set document_id = ${next} where document_id = ${old}`;
+        await transaction.query({ name: "documents.inherit", sql }, [row.id, seen]);
+      }
     });
   }
 
-  async #mustExist(id: string): Promise<void> {
+  /** The id as it is stored. */
+  async #existing(given: string): Promise<string> {
+    const id = checkedId(given);
     const { database } = this.#parts;
     const sql = `select 1 as found from documents where ${database.dialect.isOneOf("id", 1, "uuid")}`;
-    const rows = await database.query({ name: "documents.exists", sql }, [
-      database.dialect.keys([checkedId(id)]),
-    ]);
+    const rows = await database.query({ name: "documents.exists", sql }, [database.dialect.keys([id])]);
     if (rows.length === 0) throw notFound(id);
+    return id;
   }
 }
 

@@ -60,34 +60,30 @@ async function index(
 }
 
 /** The same text is embedded once, whoever asked for it first. */
-async function vectorsOf(
-  { cache, embedder }: LaneParts,
+function vectorsOf(
+  { cache, embedder, embedding }: LaneParts,
   passages: readonly Passage[],
   signal: AbortSignal,
 ): Promise<Map<string, Float32Array>> {
-  const known = await cache.get(passages.map(({ cacheKey }) => cacheKey));
-  const vectors = new Map([...known].map(([key, bytes]) => [key, vectorOf(bytes)]));
-  const missing = new Map(
-    passages.filter(({ cacheKey }) => !vectors.has(cacheKey)).map((passage) => [passage.cacheKey, passage]),
-  );
-  if (missing.size === 0) return vectors;
-  const asked = [...missing.values()];
-  const made = await embedder.embed(
-    asked.map(({ text }) => text),
-    signal,
-  );
-  const outputs = asked.map(({ cacheKey, document }, position) => {
-    const vector = made[position]!;
-    vectors.set(cacheKey, vector);
-    return {
-      key: cacheKey,
-      step: "embed" as const,
-      documentId: document.id,
-      output: new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength),
-    };
+  const byKey = new Map(passages.map((passage) => [passage.cacheKey, passage]));
+  return embedding.many(byKey.keys(), async (keys) => {
+    const known = await cache.get(keys);
+    const vectors = new Map([...known].map(([key, bytes]) => [key, vectorOf(bytes)]));
+    const missing = keys.filter((key) => !vectors.has(key));
+    if (missing.length === 0) return vectors;
+    const made = await embedder.embed(
+      missing.map((key) => byKey.get(key)!.text),
+      signal,
+    );
+    const outputs = missing.map((key, position) => {
+      const vector = made[position]!;
+      vectors.set(key, vector);
+      const output = new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
+      return { key, step: "embed" as const, documentId: byKey.get(key)!.document.id, output };
+    });
+    await cache.put(outputs);
+    return vectors;
   });
-  await cache.put(outputs);
-  return vectors;
 }
 
 function vectorOf(bytes: Uint8Array): Float32Array {

@@ -46,7 +46,7 @@ export class DataFolder {
       let fingerprint: Fingerprint;
       try {
         fingerprint = await this.#read(source, options.bytesMax, async (bytes) => {
-          await target.write(bytes);
+          await target.appendFile(bytes);
         });
         await target.sync();
       } finally {

@@ -1,17 +1,18 @@
 import type { Embedder } from "../adapters/embed.ts";
-import type { EntityExtractor } from "../adapters/entities.ts";
+import type { EntityExtractor, Extraction } from "../adapters/entities.ts";
 import type { Extractor } from "../adapters/extract.ts";
 import type { TextIndex } from "../adapters/fulltext.ts";
 import type { GraphStore } from "../adapters/graph.ts";
-import type { Ocr } from "../adapters/ocr.ts";
+import type { Ocr, Recognised } from "../adapters/ocr.ts";
 import type { VectorStore } from "../adapters/vectors.ts";
 import type { Database } from "../database/database.ts";
 import { isQuarryError, messageOf } from "../errors.ts";
 import type { Task } from "../queue/held.ts";
 import type { MaybeOutcome } from "../queue/lane.ts";
-import { failed, type Outcome, retry } from "../queue/outcome.ts";
+import { failed, type Outcome, released, retry } from "../queue/outcome.ts";
 import type { FactBook } from "./facts.ts";
 import type { DataFolder } from "./files.ts";
+import type { InFlight } from "./in-flight.ts";
 import type { PageReader } from "./page-reader.ts";
 import type { DocumentQueues } from "./queues.ts";
 import type { StepCache } from "./step-cache.ts";
@@ -37,6 +38,9 @@ export interface LaneParts extends PipelineParts {
   readonly facts: FactBook;
   readonly reader: PageReader;
   readonly cache: StepCache;
+  readonly recognising: InFlight<Recognised>;
+  readonly embedding: InFlight<Float32Array>;
+  readonly extracting: InFlight<Extraction>;
 }
 
 /** Trying again does not mend the file. */
@@ -47,6 +51,10 @@ const PERMANENT = [
   "file_encrypted",
   "invalid_input",
 ] as const;
+
+/** No fault of the task's, and over some time: it costs no attempt. */
+const OUTAGE = ["model_unavailable", "disk_full", "database_unavailable"] as const;
+const OUTAGE_PAUSE_MS = 15_000;
 
 /** What can never succeed is not tried again. A task that was told to stop leaves the answer to the engine. */
 export async function attempt(
@@ -75,7 +83,7 @@ export async function inHalves<Payload extends object>(
     return await work(tasks, signal);
   } catch (error) {
     if (signal.aborted) throw error;
-    if (tasks.length === 1) return [outcomeOf(error, "")];
+    if (tasks.length === 1 || isQuarryError(error, ...OUTAGE)) return tasks.map(() => outcomeOf(error, ""));
     const middle = Math.ceil(tasks.length / 2);
     return [
       ...(await inHalves(tasks.slice(0, middle), work)),
@@ -86,6 +94,7 @@ export async function inHalves<Payload extends object>(
 
 function outcomeOf(error: unknown, what: string): Outcome {
   const reason = what === "" ? messageOf(error) : `${what}: ${messageOf(error)}`;
+  if (isQuarryError(error, ...OUTAGE)) return released(OUTAGE_PAUSE_MS);
   return isQuarryError(error, ...PERMANENT) ? failed(reason) : retry(reason);
 }
 

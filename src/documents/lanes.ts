@@ -3,6 +3,7 @@ import { done } from "../queue/outcome.ts";
 import { chunkLane } from "./chunk-pages.ts";
 import { vectorLane } from "./embed-chunks.ts";
 import { FactBook } from "./facts.ts";
+import { InFlight } from "./in-flight.ts";
 import type { LaneParts, PipelineParts } from "./lane-parts.ts";
 import { PageReader } from "./page-reader.ts";
 import { ocrLane } from "./read-pages.ts";
@@ -18,6 +19,9 @@ export function documentLanes(pipeline: PipelineParts): LaneDeclaration<object>[
     facts: new FactBook(pipeline.database),
     reader: new PageReader(pipeline),
     cache: openStepCache(pipeline.database),
+    recognising: new InFlight(),
+    embedding: new InFlight(),
+    extracting: new InFlight(),
   };
   return [
     splitLane(parts),

@@ -88,8 +88,9 @@ async function migratedIds(database: Database, isInPlace: boolean): Promise<Set<
 
 async function planOf(parts: Parts, row: Row): Promise<Plan> {
   const id = String(row.id);
-  const isConverted = row.convert_status === "converted";
-  const isIndexed = isConverted && row.index_status === "indexed";
+  const isIndexed = row.index_status === "indexed";
+  // What was indexed had been converted, whatever the column says.
+  const isConverted = isIndexed || row.convert_status === "converted";
   const details = isConverted ? readOcrDetails(row.ocr_details) : [];
   const oldChunks = isIndexed ? readIndexingDetails(row.indexing_details) : [];
   const common = { max_retries: parts.attemptsMax };
@@ -118,16 +119,22 @@ async function planOf(parts: Parts, row: Row): Promise<Plan> {
   const chunks = oldChunks
     .filter(({ pageNumber }) => !failedPages.has(pageNumber))
     .map((chunk) => chunkRow(parts, id, pageIds.get(chunk.pageNumber)!, chunk));
-  const hasFailed = failedPages.size > 0;
+  const original = await originalOf(parts, id, row);
+  const statuses = statusesOf({
+    isConverted,
+    isIndexed,
+    hasPages: pages.length > 0,
+    hasFailed: failedPages.size > 0,
+    hasOriginal: "original_path" in original,
+    attemptsMax: parts.attemptsMax,
+  });
   return {
     document: {
       id,
       filename: String(row.filename ?? row.file_name ?? row.name ?? id).slice(0, 500),
-      total_pages: pages.length > 0 ? pages.length : isConverted ? Number(row.total_pages ?? 0) : null,
-      ocr_status: statusOf(isConverted, hasFailed),
-      vector_index_status: isIndexed && !hasFailed ? "completed" : "pending",
-      graphrag_index_status: isIndexed && !hasFailed ? "completed" : "pending",
-      ...(await originalOf(parts, id, row)),
+      total_pages: pages.length > 0 ? pages.length : null,
+      ...statuses,
+      ...original,
       ...common,
     },
     pages,
@@ -135,9 +142,29 @@ async function planOf(parts: Parts, row: Row): Promise<Plan> {
   };
 }
 
-function statusOf(isConverted: boolean, hasFailed: boolean): TaskStatus {
-  if (!isConverted) return "pending";
-  return hasFailed ? "failed" : "completed";
+interface LegacyFacts {
+  readonly isConverted: boolean;
+  readonly isIndexed: boolean;
+  readonly hasPages: boolean;
+  readonly hasFailed: boolean;
+  readonly hasOriginal: boolean;
+  readonly attemptsMax: number;
+}
+
+/** A document of which nothing is left to work on says so, instead of waiting for ever. */
+function statusesOf(facts: LegacyFacts): Row {
+  const { isConverted, isIndexed, hasPages, hasFailed, hasOriginal, attemptsMax } = facts;
+  const indexed: TaskStatus = isIndexed && !hasFailed ? "completed" : "pending";
+  const later = { vector_index_status: indexed, graphrag_index_status: indexed };
+  if (hasPages) return { ...later, ocr_status: hasFailed ? "failed" : "completed" };
+  const advice = hasOriginal ? "redo it from ocr on" : "its original file is gone, ingest it again";
+  if (isConverted) {
+    const missing = isIndexed ? {} : { vector_error: `its pages are not known: ${advice}` };
+    return { ...later, ...missing, ocr_status: "completed", total_pages: 0 };
+  }
+  if (hasOriginal) return { ...later, ocr_status: "pending" };
+  const spent = { ocr_retry_count: attemptsMax, ocr_error: `it was not converted: ${advice}` };
+  return { ...later, ...spent, ocr_status: "failed" };
 }
 
 /** Pages that only their chunks tell of. */

@@ -48,7 +48,8 @@ export async function readProgress(database: Database, ids?: readonly string[]):
     database.query(
       {
         name: `documents.progress.${table}.${phase}.${name}`,
-        sql: `select ${phase}_status as status, count(*) as total from ${table} where ${among("document_id")} group by ${phase}_status`,
+        // What failed and will be tried again counts as waiting.
+        sql: `select case when ${phase}_status = 'failed' and ${phase}_retry_count < max_retries then 'pending' else cast(${phase}_status as text) end as status, count(*) as total from ${table} where ${among("document_id")} group by 1`,
       },
       params,
     );

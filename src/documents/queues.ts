@@ -69,7 +69,7 @@ export interface DocumentQueues {
 }
 
 const UUID = { column: "id", type: "uuid" } as const;
-const TRANSIENT = exponential({ baseMs: 2_000, capMs: 120_000 });
+const TRANSIENT = exponential({ baseMs: 5_000, capMs: 300_000 });
 
 export function documentQueues({ staleMs }: QueueSettings): DocumentQueues {
   const shared = {

@@ -1,3 +1,4 @@
+import type { Recognised } from "../adapters/ocr.ts";
 import { QuarryError } from "../errors.ts";
 import { defineLane } from "../queue/lane.ts";
 import { done } from "../queue/outcome.ts";
@@ -5,11 +6,6 @@ import { cleanText } from "../queue/text.ts";
 import type { DocumentFacts } from "./facts.ts";
 import { attempt, type LaneParts } from "./lane-parts.ts";
 import { stepKey } from "./step-cache.ts";
-
-interface Recognition {
-  readonly markdown: string;
-  readonly confidence: number;
-}
 
 /** Text pages are quick and OCR has its own limit; a few more tasks keep both busy. */
 const CONCURRENCY_BESIDE_OCR = 4;
@@ -53,19 +49,22 @@ export function ocrLane(parts: LaneParts) {
 }
 
 async function recognise(
-  { ocr, cache }: LaneParts,
+  { ocr, cache, recognising }: LaneParts,
   document: DocumentFacts,
   pageNumber: number,
   picture: Uint8Array,
   signal: AbortSignal,
-): Promise<Recognition> {
+): Promise<Recognised> {
   const key = stepKey("ocr", ocr.version, `${document.contentHash} ${pageNumber}`);
-  const known = (await cache.get([key])).get(key);
-  if (known) return JSON.parse(Buffer.from(known).toString("utf8"));
-  const recognition = await ocr.recognise(picture, signal);
-  const output = Buffer.from(JSON.stringify(recognition));
-  await cache.put([{ key, step: "ocr", documentId: document.id, output }]);
-  return recognition;
+  const found = await recognising.many([key], async () => {
+    const known = (await cache.get([key])).get(key);
+    if (known) return new Map([[key, JSON.parse(Buffer.from(known).toString("utf8"))]]);
+    const recognition = await ocr.recognise(picture, signal);
+    const output = Buffer.from(JSON.stringify(recognition));
+    await cache.put([{ key, step: "ocr", documentId: document.id, output }]);
+    return new Map([[key, recognition]]);
+  });
+  return found.get(key)!;
 }
 
 function joined(...parts: readonly string[]): string {

@@ -48,28 +48,29 @@ async function relate(
 
 /** The same text is read once, whoever asked for it first. */
 async function extractionsOf(
-  { cache, entities }: LaneParts,
+  { cache, entities, extracting }: LaneParts,
   tasks: readonly Task<ChunkPayload>[],
   signal: AbortSignal,
 ): Promise<Extraction[]> {
   const keys = tasks.map(({ row }) => stepKey("entities", entities.model, row.content));
-  const known = new Map<string, Extraction>();
-  for (const [key, bytes] of await cache.get(keys))
-    known.set(key, JSON.parse(Buffer.from(bytes).toString("utf8")));
-  const missing = new Map<string, Task<ChunkPayload>>();
-  for (const [position, key] of keys.entries()) if (!known.has(key)) missing.set(key, tasks[position]!);
-  if (missing.size > 0) {
-    const asked = [...missing];
-    const found = await entities.extract(
-      asked.map(([, task]) => task.row.content),
+  const rows = new Map(tasks.map(({ row }, position) => [keys[position]!, row]));
+  const found = await extracting.many(keys, async (wanted) => {
+    const known = new Map<string, Extraction>();
+    for (const [key, bytes] of await cache.get(wanted))
+      known.set(key, JSON.parse(Buffer.from(bytes).toString("utf8")));
+    const missing = wanted.filter((key) => !known.has(key));
+    if (missing.length === 0) return known;
+    const made = await entities.extract(
+      missing.map((key) => rows.get(key)!.content),
       signal,
     );
-    const outputs = asked.map(([key, task], position) => {
-      known.set(key, found[position]!);
-      const output = Buffer.from(JSON.stringify(found[position]));
-      return { key, step: "entities" as const, documentId: task.row.document_id, output };
+    const outputs = missing.map((key, position) => {
+      known.set(key, made[position]!);
+      const output = Buffer.from(JSON.stringify(made[position]));
+      return { key, step: "entities" as const, documentId: rows.get(key)!.document_id, output };
     });
     await cache.put(outputs);
-  }
-  return keys.map((key) => known.get(key)!);
+    return known;
+  });
+  return keys.map((key) => found.get(key)!);
 }

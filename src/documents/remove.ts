@@ -14,15 +14,21 @@ export async function removeDocuments(
   const removals = openQueue(database, queues.removals);
   const removed = await database.transaction(async (transaction) => {
     const isNamed = dialect.isOneOf("id", 1, "uuid");
-    const rows = await transaction.query(
-      // Older versions of the same source go with it.
+    // Older versions of the same source go with it.
+    const found = await transaction.query(
       {
-        name: "documents.delete",
-        sql: `delete from documents where ${isNamed} or ${dialect.isOneOf("replaced_by", 1, "uuid")} returning id`,
+        name: "documents.versions",
+        sql: `select id from documents where ${isNamed} or ${dialect.isOneOf("replaced_by", 1, "uuid")}`,
       },
       [dialect.keys(ids)],
     );
-    const gone = rows.map((row) => String(row.id));
+    const gone = found.map((row) => String(row.id));
+    // From the chunks up, as the lanes lock them.
+    for (const table of ["task_queue_chunk", "task_queue_page", "documents"]) {
+      const column = table === "documents" ? "id" : "document_id";
+      const sql = `delete from ${table} where ${dialect.isOneOf(column, 1, "uuid")}`;
+      await transaction.query({ name: `documents.delete.${table}`, sql }, [dialect.keys(gone)]);
+    }
     const entries = gone.map((id) => ({ document_id: id, kind: "document" }));
     if (entries.length > 0) {
       await removals.within(transaction).enqueue(entries);

@@ -44,7 +44,7 @@ export async function ingest(
   const running = new Set<Promise<void>>();
   for await (const found of scan(paths, { except })) {
     if (signal?.aborted) break;
-    if (found.kind === "skipped") {
+    if (found.kind !== "file") {
       note(found);
       continue;
     }

@@ -1,10 +1,10 @@
 import { lstat, opendir, realpath } from "node:fs/promises";
 import { extname, join, resolve } from "node:path";
-import { messageOf, QuarryError } from "../errors.ts";
+import { messageOf } from "../errors.ts";
 
 export type Found =
   | { readonly kind: "file"; readonly path: string }
-  | { readonly kind: "skipped"; readonly path: string; readonly why: string };
+  | { readonly kind: "skipped" | "refused"; readonly path: string; readonly why: string };
 
 export interface ScanOptions {
   /** Folders that are not entered, such as our own data folder. */
@@ -32,13 +32,15 @@ const EXTENSIONS_SKIPPED = new Set(
 export async function* scan(paths: readonly string[], options: ScanOptions): AsyncGenerator<Found> {
   const except = new Set(await Promise.all(options.except.map(realOrSame)));
   for (const path of paths) {
-    const full = await realpath(path).catch((cause) => {
-      throw new QuarryError("not_found", `${path} cannot be opened: ${messageOf(cause)}`, { cause });
-    });
-    const info = await lstat(full);
-    if (info.isFile()) yield { kind: "file", path: full };
-    else if (info.isDirectory()) yield* scanFolder(full, except);
-    else throw new QuarryError("invalid_input", `${path} is neither a file nor a folder`);
+    try {
+      const full = await realpath(path);
+      const info = await lstat(full);
+      if (info.isFile()) yield { kind: "file", path: full };
+      else if (info.isDirectory()) yield* scanFolder(full, except);
+      else yield { kind: "refused", path, why: "it is neither a file nor a folder" };
+    } catch (error) {
+      yield { kind: "refused", path, why: `it cannot be opened: ${messageOf(error)}` };
+    }
   }
 }
 

@@ -62,7 +62,7 @@ async function statuses(database: Database) {
 const EXPECTED = [
   "converted.pdf completed pending pending",
   "indexed.pdf completed completed completed",
-  "new.pdf pending pending pending",
+  "new.pdf failed pending pending",
   "torn.pdf failed pending pending",
 ];
 

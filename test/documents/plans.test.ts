@@ -10,7 +10,7 @@ const queues = documentQueues({ staleMs: 120_000 });
 for (const { name, open } of DATABASES) {
   test(`on ${name}, a claim of every lane walks its ready index, beside all the indexes of the design`, async () => {
     const { database, close } = await open();
-    for (const queue of Object.values<Queue>(queues)) {
+    for (const queue of Object.values(queues) as Queue[]) {
       await prepareQueue(database, queue);
       const plan = await planOfClaim(database, queue);
       assert.match(plan, /_ready_[0-9a-f]{6}/, `${queue.name}: ${plan}`);

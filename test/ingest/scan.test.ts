@@ -48,6 +48,9 @@ describe("scanning folders", () => {
   });
 
   test("says which path is not there", async () => {
-    await assert.rejects(found([join(folder, "nothing")]), { code: "not_found", message: /nothing/ });
+    const seen: string[] = [];
+    for await (const one of scan([join(folder, "nothing"), join(folder, "a.md")], { except: [] }))
+      seen.push(one.kind);
+    assert.deepEqual(seen, ["refused", "file"], "and goes on with the others");
   });
 });
