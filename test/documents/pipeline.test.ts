@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
+import { QuarryError } from "../../src/index.ts";
 import { Pauses } from "../../src/queue/pauses.ts";
 import { DATABASES, type TestDatabase } from "../support/databases.ts";
 import { openPipeline, type Pipeline, until, vectorOf } from "./parts.ts";
@@ -90,6 +91,36 @@ for (const { name, open } of DATABASES) {
       assert.deepEqual(await found("number6"), [renewed.id]);
       assert.equal(await pipeline.parts.vectors.count(TENANT), 12);
       assert.equal(existsSync(join(pipeline.files.root, "documents", old.id)), false);
+      paragraphs[7] = `## Part 7\n\n${"stone ".repeat(60)}changed too.`;
+      await add("a.md", paragraphs.join("\n\n"));
+      await pipeline.drain();
+      assert.equal(pipeline.calls.embedded.length, before + 2, "what the first version knew is still known");
+    });
+
+    test("with the same text in many places have it read once, even at the same moment", async () => {
+      for (let number = 0; number < 12; number++)
+        await add(`${number}.txt`, "The same.\f[scan]The same scan.");
+      await pipeline.drain();
+      const { recognised, embedded, extracted } = pipeline.calls;
+      assert.deepEqual([recognised.length, embedded.length, extracted.length], [1, 2, 2]);
+    });
+
+    test("wait out an outage without spending their tries", async () => {
+      let isDown = true;
+      pipeline.calls.before = (step) => {
+        if (step === "embed" && isDown) throw new QuarryError("model_unavailable", "it is down");
+      };
+      const { id } = await add("a.txt", "One.\fTwo.");
+      const running = await pipeline.crew();
+      const spent = () =>
+        opened.database.query(
+          "select 1 from task_queue_chunk where vector_run_after is not null and vector_retry_count = 0",
+        );
+      await until(async () => (await spent()).length === 2);
+      isDown = false;
+      await opened.database.query("update task_queue_chunk set vector_run_after = null");
+      await until(async () => (await pipeline.documents.show(id)).state === "completed");
+      await running.stop();
     });
 
     test("that several processes take in at the same moment are one document, and the last version wins", async () => {
