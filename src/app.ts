@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { loadSettings, type Settings } from "./config.ts";
@@ -59,7 +60,9 @@ export async function openQuarry(given: Partial<Settings> = {}): Promise<Quarry>
     const queues = documentQueues(settings);
     await migrate(database, readMigrations(migrationsFolder(database.dialect.name)));
     for (const queue of Object.values(queues)) await prepareQueue(database, queue);
-    return new App({ settings, log, database, queues, files: new DataFolder(settings.dataFolder) });
+    const files = new DataFolder(settings.dataFolder);
+    await belongTogether(database, files);
+    return new App({ settings, log, database, queues, files });
   } catch (error) {
     await database.close();
     throw error;
@@ -154,6 +157,22 @@ function laneControl({ database, queues }: AppParts): LaneControl {
     pause: async (lane) => pauses.pause(checkedLane(lane, names)),
     resume: async (lane) => pauses.resume(checkedLane(lane, names)),
   };
+}
+
+/** Page files and index of another database would be taken for ours, and searches would find half of what is there. */
+async function belongTogether(database: Database, files: DataFolder): Promise<void> {
+  const own = (await files.readId()) ?? randomUUID();
+  const mark = database.dialect.name === "postgres" ? "$1" : "?1";
+  await database.query(
+    `insert into data_folder (id) select ${mark} where not exists (select 1 from data_folder)`,
+    [own],
+  );
+  const [row] = await database.query("select id from data_folder");
+  if (row?.id === own) return files.writeId(own);
+  throw new QuarryError(
+    "invalid_input",
+    `the data folder ${files.root} does not belong to this database: set QUARRY_DATA to the folder that was used with it, or DATABASE_URL to another database`,
+  );
 }
 
 /** Beside src in a checkout, beside dist in a package. */

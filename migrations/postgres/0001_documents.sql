@@ -215,6 +215,12 @@ create table paused_lanes (
     paused_at timestamp with time zone not null default now()
 );
 
+-- The data folder that belongs to this database: it says the same id.
+create table data_folder (
+    id varchar(36) primary key,
+    created_at timestamp with time zone not null default now()
+);
+
 -- Processes that run lanes.
 create table worker_processes (
     id varchar(100) primary key,

@@ -210,6 +210,12 @@ create table paused_lanes (
     paused_at text not null default (strftime('%Y-%m-%dT%H:%M:%fZ'))
 );
 
+-- The data folder that belongs to this database: it says the same id.
+create table data_folder (
+    id text primary key,
+    created_at text not null default (strftime('%Y-%m-%dT%H:%M:%fZ'))
+);
+
 -- Processes that run lanes.
 create table worker_processes (
     id text primary key,

@@ -33,7 +33,7 @@ create table entity_mentions (
     end_offset integer not null,
     confidence real not null,
     primary key (entity_id, chunk_key, start_offset, end_offset)
-);
+) without rowid;
 create index entity_mentions_chunk on entity_mentions (chunk_key);
 
 create table relations (
@@ -55,5 +55,5 @@ create table relation_mentions (
     end_offset integer not null,
     confidence real not null,
     primary key (relation_id, chunk_key, start_offset, end_offset)
-);
+) without rowid;
 create index relation_mentions_chunk on relation_mentions (chunk_key);

@@ -33,7 +33,9 @@ export function addDocuments(program: Command): void {
     .option("--limit <count>", "how many at most", wholeNumber, 50)
     .option("--after <cursor>", "the next page; the cursor is in the page before")
     .addHelpText("after", "\nExample:\n  quarry documents list --state failed")
-    .action((options: ListFlags) => withQuarry(options, (quarry, output) => list(quarry, output, options)));
+    .action((options: ListFlags) =>
+      withQuarry(options, (quarry, output) => list(quarry, output, options), { isReader: true }),
+    );
 
   const one = (name: string, about: string, example: string) =>
     withCommonOptions(documents.command(`${name} <id...>`))
@@ -63,7 +65,7 @@ export function addDocuments(program: Command): void {
       }),
     );
   one("redo", "Does a phase again, and the phases after it.", "redo 01990b0e-… --phase vector")
-    .requiredOption("--phase <phase>", `from which one on: ${PHASES.join(", ")}`)
+    .requiredOption("--phase <phase>", `from which one on: ${PHASES.join(", ")} (required)`)
     .action((ids: string[], options: CommonOptions & { phase: string }) =>
       withQuarry(options, async (quarry, output) => {
         const phase = checkedPhase(options.phase);
@@ -124,6 +126,8 @@ function shown(document: DocumentDetails): string {
     ["title", plain(document.title ?? "-")],
     ["source", plain(document.source)],
     ["tenant", `${document.tenant} / ${document.collection}`],
+    ["metadata", plain(JSON.stringify(document.metadata))],
+    ["taken in", document.createdAt],
     ["kind", `${document.mediaType ?? "?"}, ${document.sizeBytes} bytes, ${document.pages ?? "?"} pages`],
     ["state", document.state],
     ["ocr", `${document.ocrStatus.padEnd(10)} ${counts(document.ocr)}`],
@@ -131,13 +135,18 @@ function shown(document: DocumentDetails): string {
     ["graphrag", `${document.graphragStatus.padEnd(10)} ${counts(document.graphrag)}`],
     ...(document.pages === null && document.error ? [["error", plain(document.error)]] : []),
   ];
-  const failures = document.failures.map(({ phase, pageNumber, chunkIndex, attempts, error }) => [
-    phase,
-    pageNumber === null ? "document" : `page ${pageNumber}`,
-    chunkIndex === null ? "" : `chunk ${chunkIndex}`,
-    `${attempts}×`,
-    shortened(error ?? "", 120),
-  ]);
+  // The same sentence for hundreds of chunks is one line.
+  const groups = Map.groupBy(
+    document.failures,
+    ({ phase, error }) => `${phase} ${error?.replace(/^page \d+: /, "")}`,
+  );
+  const failures = [...groups.values()].map((group) => {
+    const { phase, pageNumber, chunkIndex, attempts, error } = group[0]!;
+    const chunk = chunkIndex === null ? "" : `, chunk ${chunkIndex}`;
+    const place = pageNumber === null ? "document" : `page ${pageNumber}${chunk}`;
+    const more = group.length > 1 ? ` and ${group.length - 1} more` : "";
+    return [phase, `${place}${more}`, `${attempts} tries`, shortened(error ?? "", 120)];
+  });
   return `${table(rows)}${failures.length > 0 ? `\nFailed:\n${table(failures)}` : ""}`;
 }
 

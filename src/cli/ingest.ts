@@ -11,11 +11,14 @@ import { type CommonOptions, keyValue, withCommonOptions, withQuarry } from "./s
 
 interface IngestFlags extends CommonOptions {
   readonly wait: boolean;
+  readonly retry: boolean;
   readonly tenant?: string;
   readonly collection?: string;
   readonly metadata?: Record<string, unknown>;
 }
 
+/** Of what was skipped or refused, this many are named. */
+const TOLD_MAX = 10;
 const LOOK_EVERY_MS = 500;
 const GRACE_MS = 10_000;
 /** A page of a scan may take this long; the first one also loads the models. */
@@ -25,6 +28,7 @@ export function addIngest(program: Command): void {
   withCommonOptions(program.command("ingest <path...>"))
     .description("Takes in files and folders. What was taken in before and did not change is left alone.")
     .option("--wait", "work on them here, unless a worker is running, and wait until all are done", false)
+    .option("--retry", "what failed before is tried again, although the file is the same", false)
     .option("--tenant <name>", "whose they are", "default")
     .option("--collection <name>", "what they belong to", "default")
     .option("--metadata <key=value>", "to filter by later; may be given several times", keyValue)
@@ -46,8 +50,9 @@ async function run(quarry: Quarry, output: Output, paths: string[], options: Ing
     tenant: options.tenant ?? "default",
     collection: options.collection ?? "default",
     ...(options.metadata && { metadata: options.metadata }),
+    isRetried: options.retry,
     signal: stopping.signal,
-    onFile: (file) => output.progress(`Taking in ${++seen} files  ${shortened(file.path, 60)}`),
+    onFile: (file) => output.progress(`Taking in: ${++seen}  ${shortened(file.path, 60)}`),
   });
   sayTaken(output, ingested);
   const progress =
@@ -66,10 +71,20 @@ function sayTaken(output: Output, { files }: Ingested): void {
     .filter(([, number]) => number > 0)
     .map(([change, number]) => `${number} ${change}`);
   const skipped = count((file) => file.kind === "skipped");
-  const parts = [...changes, ...(skipped > 0 ? [`${skipped} skipped`] : [])];
+  const refused = count((file) => file.kind === "refused");
+  const parts = [
+    ...changes,
+    ...(skipped > 0 ? [`${skipped} skipped`] : []),
+    ...(refused > 0 ? [`${refused} refused`] : []),
+  ];
   output.line(`Taken in: ${parts.length > 0 ? parts.join(", ") : "nothing; there is no document in there"}`);
-  for (const file of files)
-    if (file.kind === "refused") output.line(`  refused: ${plain(file.path)}: ${plain(file.why)}`);
+  for (const kind of ["skipped", "refused"] as const) {
+    const some = files.filter((file) => file.kind !== "taken").filter((file) => file.kind === kind);
+    for (const file of some.slice(0, TOLD_MAX))
+      output.line(`  ${kind}: ${plain(file.path)}: ${plain(file.why)}`);
+    if (some.length > TOLD_MAX)
+      output.line(`  … and ${some.length - TOLD_MAX} more ${kind}; --json names them all`);
+  }
 }
 
 /** Leaves the work to processes that are at it, and does it here when there are none or nothing moves. */
@@ -149,7 +164,7 @@ function nextStep(state: {
   isStopped: boolean;
 }): string {
   const { ingested, progress, bad, isStopped } = state;
-  if (ingested.ids.length === 0) return "Nothing to do.";
+  if (ingested.ids.length === 0) return "Nothing was taken in.";
   if (isStopped)
     return "Stopped. Nothing is lost: `quarry up`, or the same command again, goes on where it stopped.";
   if (!progress)

@@ -1,6 +1,9 @@
+import { existsSync } from "node:fs";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Quarry } from "../app.ts";
 import { systemClock } from "../clock.ts";
+import { loadSettings, type Settings } from "../config.ts";
+import { QuarryError } from "../errors.ts";
 import { createOutput, type Output } from "./output.ts";
 
 export interface CommonOptions {
@@ -19,15 +22,28 @@ export function withCommonOptions(command: Command): Command {
 export async function withQuarry<T>(
   options: CommonOptions,
   work: (quarry: Quarry, output: Output) => Promise<T>,
+  { isReader = false } = {},
 ): Promise<T> {
   // Help and wrong usage are told without it.
   const { openQuarry } = await import("../app.ts");
-  const quarry = await openQuarry(options.data === undefined ? {} : { dataFolder: options.data });
+  const given = options.data === undefined ? {} : { dataFolder: options.data };
+  if (isReader) refuseNothing(loadSettings({ given }).settings);
+  const quarry = await openQuarry(given);
   try {
     return await work(quarry, outputOf(options));
   } finally {
     await quarry.close();
   }
+}
+
+/** A command that only reads must not make an empty database where the name was mistyped. */
+function refuseNothing({ databaseUrl, dataFolder }: Settings): void {
+  const isServer = /^postgres(ql)?:/.test(databaseUrl);
+  if (isServer || existsSync(databaseUrl.replace(/^(sqlite|file):(\/\/)?/, ""))) return;
+  throw new QuarryError(
+    "not_found",
+    `there is nothing in ${dataFolder} yet: ingest something first, or name another folder with --data`,
+  );
 }
 
 export function outputOf(options: CommonOptions): Output {
@@ -48,6 +64,6 @@ export function keyValue(text: string, before: Record<string, unknown> = {}): Re
 }
 
 function parsed(value: string): unknown {
-  if (!/^(true|false|null|-?\d+(\.\d+)?)$/.test(value)) return value;
+  if (!/^(true|false|null|-?(0|[1-9]\d{0,14})(\.\d+)?)$/.test(value)) return value;
   return JSON.parse(value);
 }

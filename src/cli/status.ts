@@ -22,11 +22,15 @@ export function addStatus(program: Command): void {
     .option("--watch", "show it anew every second until stopped; with --json one value a line", false)
     .addHelpText("after", "\nExample:\n  quarry status --watch")
     .action((options: CommonOptions & { watch: boolean }) =>
-      withQuarry(options, async (quarry, output) => {
-        const bars = new ProgressBars(() => systemClock.monotonic());
-        if (options.watch) await watch(quarry, output, bars);
-        else show(output, bars, await read(quarry));
-      }),
+      withQuarry(
+        options,
+        async (quarry, output) => {
+          const bars = new ProgressBars(() => systemClock.monotonic());
+          if (options.watch) await watch(quarry, output, bars);
+          else show(output, bars, await read(quarry));
+        },
+        { isReader: true },
+      ),
     );
 }
 

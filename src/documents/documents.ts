@@ -26,12 +26,14 @@ export interface NewDocument {
   readonly collection?: string;
   readonly title?: string;
   readonly metadata?: Readonly<Record<string, unknown>>;
+  /** The same file again: try what failed once more. */
+  readonly isRetried?: boolean;
 }
 
 export interface Added {
   readonly id: string;
   readonly filename: string;
-  /** "retried": the same file again after a failure. "replaced": a new version; the old one goes when it is ready. */
+  /** "retried": the same file, and something of it had failed. "replaced": a new version; the old one goes when it is ready. */
   readonly change: "added" | "replaced" | "retried" | "unchanged";
 }
 
@@ -66,7 +68,10 @@ export class Documents {
     const current = await this.#current(place);
     if (current) {
       const fingerprint = await this.#parts.files.fingerprint(document.path, { bytesMax });
-      if (isSame(current, fingerprint, document)) return this.#again(String(current.id), filename);
+      if (isSame(current, fingerprint, document)) {
+        const retried = document.isRetried ? await retryFailed(this.#parts, String(current.id)) : 0;
+        return { id: String(current.id), filename, change: retried > 0 ? "retried" : "unchanged" };
+      }
     }
     const id = uuidv7(this.#parts.database.clock.now());
     const original = await this.#parts.files.addOriginal(id, document.path, { bytesMax });
@@ -134,11 +139,6 @@ export class Documents {
       [place.tenant, place.collection, place.source],
     );
     return row;
-  }
-
-  async #again(id: string, filename: string): Promise<Added> {
-    const retried = await retryFailed(this.#parts, id);
-    return { id, filename, change: retried > 0 ? "retried" : "unchanged" };
   }
 
   /** The version that was seen steps aside first: there is one current document for a source. */

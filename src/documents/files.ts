@@ -33,7 +33,7 @@ export class DataFolder {
 
   absolute(path: string): string {
     const full = resolve(this.root, path);
-    if (full.startsWith(this.root + sep)) return full;
+    if (full === this.root || full.startsWith(this.root + sep)) return full;
     throw new QuarryError("invalid_input", `${JSON.stringify(path)} is not below the data folder`);
   }
 
@@ -84,6 +84,16 @@ export class DataFolder {
         { cause: error },
       );
     }
+  }
+
+  /** Which database the folder belongs to. */
+  async readId(): Promise<string | undefined> {
+    const text = await readFile(this.absolute("folder-id"), "utf8").catch(() => undefined);
+    return text?.trim() || undefined;
+  }
+
+  async writeId(id: string): Promise<void> {
+    if ((await this.readId()) !== id) await this.#write("folder-id", Buffer.from(`${id}\n`));
   }
 
   /** A page that another system wrote; undefined when it is not there any more. */

@@ -192,8 +192,9 @@ for (const { name, open } of DATABASES) {
       const document = await pipeline.documents.show(bad.id);
       assert.deepEqual([document.state, document.error], ["failed", "it is broken"]);
       assert.equal((await pipeline.documents.show(good.id)).state, "completed");
-      const again = await pipeline.documents.add({ path: join(opened.folder, "bad.txt") });
-      assert.equal(again.change, "retried");
+      const path = join(opened.folder, "bad.txt");
+      assert.equal((await pipeline.documents.add({ path })).change, "unchanged");
+      assert.equal((await pipeline.documents.add({ path, isRetried: true })).change, "retried");
     });
 
     test("redo a phase and those after it, and leave nothing of before behind", async () => {

@@ -2,6 +2,7 @@ import type { Database, Row } from "../../database/database.ts";
 import { normaliseName } from "../entities/normalise.ts";
 import type { ChunkGraph, GraphEntity, GraphRelation, GraphStore } from "../graph.ts";
 import type { IndexFilter } from "../vectors.ts";
+import { findChunksNear } from "./near.ts";
 import { compileGraphStatements } from "./statements.ts";
 import { removeChunks, writeChunks } from "./write.ts";
 
@@ -12,7 +13,7 @@ const NAMES_MAX = 1_000;
 export function openSqlGraph(database: Database): GraphStore {
   const { dialect } = database;
   const statements = compileGraphStatements(dialect);
-  const filterParams = (filter: IndexFilter) => [
+  const paramsOf = (filter: IndexFilter) => [
     filter.tenant,
     filter.collection ?? null,
     filter.documentIds ? dialect.keys(filter.documentIds) : null,
@@ -37,28 +38,24 @@ export function openSqlGraph(database: Database): GraphStore {
 
     async find(names, filter) {
       const normalised = new Set(names.slice(0, NAMES_MAX).map(normaliseName));
-      const params = [...filterParams(filter), dialect.keys([...normalised])];
-      return (await database.query(statements.find, params)).map((row) => entityOf(row));
+      const params = [...paramsOf(filter), dialect.keys([...normalised])];
+      const found = (await database.query(statements.find, params)).map((row) => entityOf(row));
+      return found.sort((a, b) => b.mentions - a.mentions || (a.id < b.id ? -1 : 1));
     },
 
-    async chunksNear(entityIds, { limit, filter }) {
-      const params = [...filterParams(filter), dialect.keys(entityIds), limit];
-      const rows = await database.query(statements.chunksNear, params);
-      return rows.map((row) => ({
-        chunkId: String(row.chunk_id),
-        documentId: String(row.document_id),
-        score: Number(row.score),
-      }));
+    async chunksNear(entityIds, options) {
+      const filterParams = paramsOf(options.filter);
+      return findChunksNear({ database, statements, filterParams }, entityIds, options);
     },
 
     async relationsOf(entityId, filter) {
-      const rows = await database.query(statements.relationsOf, [...filterParams(filter), entityId]);
+      const rows = await database.query(statements.relationsOf, [...paramsOf(filter), entityId]);
       return rows.map(relationOf);
     },
 
     async list({ limit, filter, type, name }) {
       const pattern = name === undefined ? null : `%${escaped(normaliseName(name))}%`;
-      const params = [...filterParams(filter), limit, type ?? null, pattern];
+      const params = [...paramsOf(filter), limit, type ?? null, pattern];
       return (await database.query(statements.list, params)).map((row) => entityOf(row));
     },
 

@@ -1,10 +1,6 @@
 import type { Statement } from "../../database/database.ts";
 import type { Dialect } from "../../database/dialect.ts";
 
-/** Neighbours say less than what was asked for, and an entity that stands everywhere says nothing. */
-const NEIGHBOUR_WEIGHT = 0.3;
-const NEIGHBOURS_MAX = 20;
-const NEIGHBOUR_MENTIONS_MAX = 1_000;
 const RELATIONS_MAX = 1_000;
 
 export type GraphStatements = ReturnType<typeof compileGraphStatements>;
@@ -28,7 +24,9 @@ export function compileGraphStatements(dialect: Dialect) {
     deleteOrphanEntities: named("delete_orphan_entities", deleteOrphansSql(dialect, "entities")),
     deleteOrphanRelations: named("delete_orphan_relations", deleteOrphansSql(dialect, "relations")),
     find: named("find", findSql(dialect)),
-    chunksNear: named("chunks_near", chunksNearSql(dialect)),
+    entities: named("entities", entitiesSql(dialect)),
+    links: named("links", linksSql(dialect)),
+    mentions: named("mentions", mentionsSql(dialect)),
     relationsOf: named("relations_of", relationsOfSql(dialect)),
     list: named("list", listSql(dialect)),
   };
@@ -89,27 +87,26 @@ function deleteOrphansSql(dialect: Dialect, table: string): string {
   return `delete from ${table} where ${dialect.isOneOf("id", 1, "uuid")} and mention_count <= 0`;
 }
 
-/** Filter, $4 normalised names. */
+/** Filter, $4 normalised names. In no order: one would lead SQLite to the index that has it. */
 function findSql(dialect: Dialect): string {
-  return `select e.id, e.name, e.type, e.mention_count as mentions from entities as e where ${isSeen(dialect)} and ${dialect.isOneOf("e.normalised_name", 4, "text")} order by e.mention_count desc, e.normalised_name, e.id`;
+  return `select e.id, e.name, e.type, e.mention_count as mentions from entities as e where ${isSeen(dialect)} and ${dialect.isOneOf("e.normalised_name", 4, "text")}`;
 }
 
-/**
- * Filter, $4 entity ids, $5 limit. An entity counts for more the fewer chunks mention it, and once in a chunk
- * however often it stands there.
- */
-function chunksNearSql(dialect: Dialect): string {
-  const weight = (share: string) => `${share} / (1 + ln(cast(e.mention_count as real)))`;
-  const seeds = `select e.id, ${weight("1.0")} as weight from entities as e where ${isInside(dialect)} and ${dialect.isOneOf("e.id", 4, "uuid")}`;
-  const links = `select r.target_id as id, r.mention_count from seeds join relations as r on r.source_id = seeds.id union all select r.source_id, r.mention_count from seeds join relations as r on r.target_id = seeds.id`;
-  const neighbours = `select e.id, ${weight(String(NEIGHBOUR_WEIGHT))} as weight from links join entities as e on e.id = links.id where e.mention_count <= ${NEIGHBOUR_MENTIONS_MAX} and e.id not in (select id from seeds) group by e.id, e.mention_count order by sum(links.mention_count) / (1 + ln(cast(e.mention_count as real))) desc, e.id limit ${NEIGHBOURS_MAX}`;
-  const found = `select m.chunk_key, near.weight * max(m.confidence) as score from near join entity_mentions as m on m.entity_id = near.id group by m.chunk_key, near.id, near.weight`;
-  return (
-    `with seeds as (${seeds}), links as (${links}), neighbours as (${neighbours}), ` +
-    `near as (select id, weight from seeds union all select id, weight from neighbours), found as (${found}) ` +
-    `select c.chunk_id, c.document_id, sum(found.score) as score from found join graph_chunks as c on c.chunk_key = found.chunk_key ` +
-    `where c.tenant = ${dialect.param(1, "text")} and ${isOfDocuments(dialect)} group by c.chunk_key, c.chunk_id, c.document_id order by score desc, c.chunk_key limit ${dialect.param(5, "integer")}`
-  );
+/** $1 ids. */
+function entitiesSql(dialect: Dialect): string {
+  return `select id, tenant, collection, mention_count from entities where ${dialect.isOneOf("id", 1, "uuid")}`;
+}
+
+/** $1 ids, $2 limit: what each is related to. */
+function linksSql(dialect: Dialect): string {
+  const linked = (from: string, to: string) =>
+    `select ${to} as id, mention_count from relations where ${dialect.isOneOf(from, 1, "uuid")}`;
+  return `${linked("source_id", "target_id")} union all ${linked("target_id", "source_id")} limit ${dialect.param(2, "integer")}`;
+}
+
+/** Filter, $4 entity ids, $5 limit. */
+function mentionsSql(dialect: Dialect): string {
+  return `select m.entity_id, m.confidence, c.chunk_id, c.document_id from entity_mentions as m join graph_chunks as c on c.chunk_key = m.chunk_key where ${dialect.isOneOf("m.entity_id", 4, "uuid")} and c.tenant = ${dialect.param(1, "text")} and ${isInCollection(dialect, "c")} and ${isOfDocuments(dialect)} limit ${dialect.param(5, "integer")}`;
 }
 
 /** Filter, $4 entity. Each chunk that says the same makes it surer: what is left is the doubt of all of them. */
@@ -117,7 +114,7 @@ function relationsOfSql(dialect: Dialect): string {
   const end = (alias: string) =>
     ["id", "name", "type", "mention_count"].map((name) => `${alias}.${name} as ${alias}_${name}`).join(", ");
   const touches = (column: string) =>
-    `select r.id from relations as r where r.${column} = ${uuid(dialect, 4)} and r.tenant = ${dialect.param(1, "text")} and (${dialect.param(2, "text")} is null or r.collection = ${dialect.param(2, "text")})`;
+    `select r.id from relations as r where r.${column} = ${uuid(dialect, 4)} and r.tenant = ${dialect.param(1, "text")} and ${isInCollection(dialect, "r")}`;
   const evidence = `select m.relation_id, m.chunk_key, max(m.confidence) as confidence from relation_mentions as m join graph_chunks as c on c.chunk_key = m.chunk_key where m.relation_id in (${touches("source_id")} union ${touches("target_id")}) and ${isOfDocuments(dialect)} group by m.relation_id, m.chunk_key`;
   const doubt = "exp(sum(ln(1.000001 - confidence)))";
   return (
@@ -136,8 +133,12 @@ function listSql(dialect: Dialect): string {
 }
 
 function isInside(dialect: Dialect): string {
+  return `e.tenant = ${dialect.param(1, "text")} and ${isInCollection(dialect, "e")}`;
+}
+
+function isInCollection(dialect: Dialect, alias: string): string {
   const collection = dialect.param(2, "text");
-  return `e.tenant = ${dialect.param(1, "text")} and (${collection} is null or e.collection = ${collection})`;
+  return `(${collection} is null or ${alias}.collection = ${collection})`;
 }
 
 function isSeen(dialect: Dialect): string {
