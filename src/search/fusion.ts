@@ -23,7 +23,7 @@ const RANK_SMOOTHING = 20;
 const VOTES: Readonly<Record<Signal, (hit: Hit, best: Hit) => number>> = {
   vector: () => 1,
   keyword: (hit) => 3 * hit.score ** 2,
-  graph: (hit, best) => 0.4 * (hit.score / best.score) ** 2,
+  graph: (hit, best) => (hit.score > 0 ? 0.4 * (hit.score / best.score) ** 2 : 0),
 };
 
 /** Reciprocal rank fusion: signals whose scores cannot be compared are put together by their ranks. */

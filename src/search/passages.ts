@@ -4,7 +4,10 @@ import type { Ranked } from "./fusion.ts";
 
 export interface Passage extends Ranked {
   readonly filename: string;
+  readonly source: string;
   readonly title: string | null;
+  readonly collection: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
   readonly pageNumber: number;
   readonly headingPath: readonly string[];
   readonly content: string;
@@ -52,7 +55,7 @@ async function lookUp(
   const rows = await database.query(
     {
       name: "search.passages",
-      sql: `select c.chunk_id, c.document_id, c.content, c.heading_path, p.page_number, d.filename, d.title, d.tenant from ${wanted.from} join task_queue_chunk as c on c.document_id = ${wanted.column("document_id", "plain")} and c.chunk_id = ${wanted.column("chunk_id", "plain")} join task_queue_page as p on p.id = c.page_id join documents as d on d.id = c.document_id`,
+      sql: `select c.chunk_id, c.document_id, c.content, c.heading_path, p.page_number, d.filename, d.source, d.title, d.collection, d.metadata, d.tenant from ${wanted.from} join task_queue_chunk as c on c.document_id = ${wanted.column("document_id", "plain")} and c.chunk_id = ${wanted.column("chunk_id", "plain")} join task_queue_page as p on p.id = c.page_id join documents as d on d.id = c.document_id`,
     },
     [JSON.stringify(hits.map(({ chunkId, documentId }) => ({ chunk_id: chunkId, document_id: documentId })))],
   );
@@ -68,12 +71,15 @@ async function lookUp(
 }
 
 function foundOf(row: Row): Found {
-  const headingPath = typeof row.heading_path === "string" ? JSON.parse(row.heading_path) : row.heading_path;
+  const json = (value: unknown) => (typeof value === "string" ? JSON.parse(value) : value);
   return {
     filename: String(row.filename),
+    source: String(row.source),
+    collection: String(row.collection),
+    metadata: json(row.metadata),
     title: row.title as string | null,
     pageNumber: Number(row.page_number),
-    headingPath,
+    headingPath: json(row.heading_path),
     content: String(row.content),
   };
 }

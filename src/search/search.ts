@@ -29,7 +29,11 @@ export interface SearchResult {
   readonly chunkId: string;
   readonly documentId: string;
   readonly filename: string;
+  /** Where the document came from: its path, unless it was said otherwise. */
+  readonly source: string;
   readonly title: string | null;
+  readonly collection: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
   readonly pageNumber: number;
   readonly headingPath: readonly string[];
   /** The whole passage, in Markdown. */

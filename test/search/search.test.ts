@@ -74,13 +74,16 @@ for (const { name, open } of DATABASES) {
       });
       assert.deepEqual(warnings, []);
       assert.ok(tookMs >= 0);
-      const { score, ...first } = results[0]!;
+      const { score, source, ...first } = results[0]!;
+      assert.ok(source.length > 0);
       assert.ok(score > results[1]!.score);
       assert.deepEqual(first, {
         chunkId: "b2",
         documentId,
         filename: "boilers.pdf",
         title: "Boilers",
+        collection: "default",
+        metadata: {},
         pageNumber: 2,
         headingPath: ["Care", "Yearly"],
         content: "The boiler was **inspected** by Lovelace.",

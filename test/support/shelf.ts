@@ -55,9 +55,16 @@ export async function openShelf(
       const texts = document.chunks.map(({ content }) => content);
       const vectors = await embedder.embed(texts, signal);
       const extractions = await entities.extract(texts, signal);
-      for (const [position, chunk] of document.chunks.entries()) {
-        const [pageId, chunkKey] = [randomUUID(), randomUUID()];
-        const { content, headings = [] } = chunk;
+      const chunks = document.chunks.map((chunk, position) => ({
+        place: { chunkId: chunk.id, documentId, tenant, collection },
+        chunkKey: randomUUID(),
+        content: chunk.content,
+        headings: chunk.headings ?? [],
+        vector: vectors[position]!,
+        extraction: extractions[position]!,
+      }));
+      for (const [position, { place, chunkKey, content, headings }] of chunks.entries()) {
+        const pageId = randomUUID();
         await insert(database, "task_queue_page", {
           id: pageId,
           document_id: documentId,
@@ -67,17 +74,21 @@ export async function openShelf(
           id: chunkKey,
           page_id: pageId,
           document_id: documentId,
-          chunk_id: chunk.id,
+          chunk_id: place.chunkId,
           chunk_index: 0,
           content,
           heading_path: JSON.stringify(headings),
         });
-        const place = { chunkId: chunk.id, documentId, tenant, collection };
-        const context = [title, ...headings].filter(Boolean).join("\n");
-        await index.vectors.upsert([{ ...place, vector: vectors[position]! }]);
-        await index.fulltext.upsert([{ ...place, context, content }]);
-        await graph.put([{ ...place, chunkKey, extraction: extractions[position]! }]);
       }
+      await index.vectors.upsert(chunks.map(({ place, vector }) => ({ ...place, vector })));
+      await index.fulltext.upsert(
+        chunks.map(({ place, content, headings }) => ({
+          ...place,
+          context: [title, ...headings].filter(Boolean).join("\n"),
+          content,
+        })),
+      );
+      await graph.put(chunks.map(({ place, chunkKey, extraction }) => ({ ...place, chunkKey, extraction })));
       return documentId;
     },
     close: async () => {

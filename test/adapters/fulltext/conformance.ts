@@ -73,6 +73,27 @@ export function testTextIndex(
       assert.deepEqual(await found("weighbridge"), ["says", "under"]);
     });
 
+    it("says how much of a query a chunk holds, from 0 to 1", async () => {
+      const crowd = Array.from({ length: 40 }, (_none, number) =>
+        entry(`crowd ${number}`, `filler ${number}`),
+      );
+      await index.upsert([
+        ...crowd,
+        entry("all", "granite marble limestone slate"),
+        entry("one", "a wall of slate"),
+        entry("others'", "granite marble limestone slate filler", { tenant: `${tenant} of others` }),
+      ]);
+      const scores = async (query: string) => {
+        const hits = await index.search(query, { limit: 10, filter: { tenant } });
+        return new Map(hits.map((hit) => [hit.chunkId, hit.score]));
+      };
+      const asked = await scores("granite marble limestone slate");
+      assert.ok(asked.get("all")! > 0.5 && asked.get("all")! <= 1, String(asked.get("all")));
+      assert.ok(asked.get("one")! < 0.3, String(asked.get("one")));
+      const absent = await scores("slate quartz feldspar basalt gneiss");
+      assert.ok(absent.get("one")! < 0.2, "words that stand nowhere count too");
+    });
+
     it("finds what punctuation joins", async () => {
       await index.upsert([
         entry("js", "It runs on node.js 24 and writes to a@b.example."),
