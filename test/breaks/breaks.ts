@@ -207,4 +207,55 @@ export const BREAKS: readonly Break[] = [
     replace: "",
     tests: SQLITE,
   },
+  {
+    name: "hierarchy: a document follows only from the pages that are not chunked yet",
+    file: "src/documents/queues.ts",
+    find: 'rollUp: [{ ...documentLevel("vector"), children: "table" }],',
+    replace: 'rollUp: [documentLevel("vector")],',
+    tests: ["test/documents/hierarchy.test.ts"],
+  },
+  {
+    name: "hierarchy: redo forgets chunks that are being written",
+    file: "src/documents/changes.ts",
+    find: `      await run(\`update task_queue_page set \${columns} where document_id = $id\`);
+      await dropChunks(parts, transaction, documentId);`,
+    replace: `      await dropChunks(parts, transaction, documentId);
+      await run(\`update task_queue_page set \${columns} where document_id = $id\`);`,
+    tests: ["test/documents/races.test.ts"],
+  },
+  {
+    name: "hierarchy: claims on SQLite read all that waits",
+    file: "src/queue/statements.ts",
+    find: 'return this.#dialect.isSerial ? ` indexed by ${quoted(readyIndexName(this.#queue))}` : "";',
+    replace: 'return "";',
+    tests: ["test/documents/plans.test.ts"],
+  },
+  {
+    name: "hierarchy: what was embedded is not remembered",
+    file: "src/documents/step-cache.ts",
+    find: "return new Map(rows.map((row) => [String(row.cache_key), row.output as Uint8Array]));",
+    replace: "return new Map();",
+    tests: ["test/documents/pipeline.test.ts"],
+  },
+  {
+    name: "hierarchy: an outage spends tries",
+    file: "src/documents/lane-parts.ts",
+    find: "  if (isQuarryError(error, ...OUTAGE)) return released(OUTAGE_PAUSE_MS);\n",
+    replace: "",
+    tests: ["test/documents/pipeline.test.ts"],
+  },
+  {
+    name: "hierarchy: the old version goes before the new one can be searched",
+    file: "src/documents/removals.ts",
+    find: 'if (successor.status !== "completed") {',
+    replace: 'if (successor.status === "never") {',
+    tests: ["test/documents/pipeline.test.ts"],
+  },
+  {
+    name: "search: a tenant sees what the index says",
+    file: "src/search/passages.ts",
+    find: ".filter((row) => row.tenant === tenant)",
+    replace: "",
+    tests: ["test/search/search.test.ts"],
+  },
 ];

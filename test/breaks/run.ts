@@ -32,7 +32,7 @@ process.exitCode = survived > 0 ? 1 : 0;
 async function catches(mistake: Break, databaseUrl: string): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), "quarry-break-"));
   try {
-    for (const part of ["src", "test", "package.json"])
+    for (const part of ["src", "test", "migrations", "package.json"])
       cpSync(join(ROOT, part), join(folder, part), { recursive: true });
     symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
     const file = join(folder, mistake.file);

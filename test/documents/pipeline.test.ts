@@ -80,7 +80,20 @@ for (const { name, open } of DATABASES) {
       paragraphs[5] = `## Part 5\n\n${"stone ".repeat(60)}changed.`;
       const renewed = await add("a.md", paragraphs.join("\n\n"));
       assert.equal(renewed.change, "replaced");
-      assert.deepEqual(await found("number5"), [old.id], "until then the old one is found");
+      const pauses = new Pauses(opened.database);
+      await pauses.pause("chunks.vector");
+      const held = await pipeline.crew();
+      const looked =
+        "select 1 from document_removals where kind = 'replaced' and (run_after is not null or status = 'completed')";
+      await until(async () => (await opened.database.query(looked)).length > 0);
+      assert.deepEqual(
+        await found("number5"),
+        [old.id],
+        "until the new one can be searched the old one is found",
+      );
+      assert.equal((await pipeline.documents.show(old.id)).state, "completed");
+      await held.stop();
+      await pauses.resume("chunks.vector");
       await pipeline.drain();
       const running = await pipeline.crew();
       await until(async () => (await pipeline.documents.list()).documents.length === 1);
