@@ -12,6 +12,8 @@ export interface Figure {
   readonly ratio: number;
   /** The ratio to reach; null where a figure is only for information. */
   readonly goal: number | null;
+  /** In what the two are not the same. */
+  readonly note?: string;
 }
 
 export interface Comparison {
@@ -21,22 +23,24 @@ export interface Comparison {
   readonly peer: string;
   readonly peerValue: number;
   readonly goal: number | null;
+  readonly note?: string;
 }
 
 /** A cost may grow by this much between the smallest and the largest size, and counts as flat. */
 export const GROWTH_GOAL = rounded(1 / 1.3);
 
-/** More is better: tasks per second. */
+/** More is better: so many per second. */
 export function compareRates(comparison: Comparison): Figure {
   return figure(comparison, comparison.quarry / comparison.peerValue);
 }
 
-/** Less is better: times. */
+/** Less is better: times, memory. */
 export function compareTimes(comparison: Comparison): Figure {
   return figure(comparison, comparison.peerValue / comparison.quarry);
 }
 
-function figure({ measure, unit, quarry, peer, peerValue, goal }: Comparison, ratio: number): Figure {
+function figure(comparison: Comparison, ratio: number): Figure {
+  const { measure, unit, quarry, peer, peerValue, goal, note } = comparison;
   return {
     measure,
     unit,
@@ -45,6 +49,7 @@ function figure({ measure, unit, quarry, peer, peerValue, goal }: Comparison, ra
     peerValue: rounded(peerValue),
     ratio: rounded(ratio),
     goal,
+    ...(note !== undefined && { note }),
   };
 }
 
@@ -86,7 +91,15 @@ export function formatFigures(figures: readonly Figure[]): string {
       )
       .join("  ")
       .trimEnd();
-  return [line(head), widths.map((width) => "-".repeat(width)).join("  "), ...rows.map(line)].join("\n");
+  const table = [line(head), widths.map((width) => "-".repeat(width)).join("  "), ...rows.map(line)];
+  return [...table, ...notesOf(figures)].join("\n");
+}
+
+function notesOf(figures: readonly Figure[]): string[] {
+  const notes = figures
+    .filter(({ note }) => note)
+    .map(({ measure, peer, note }) => `${measure}, ${peer}: ${note}`);
+  return notes.length === 0 ? [] : ["", ...notes];
 }
 
 function shown(value: number): string {

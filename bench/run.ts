@@ -1,78 +1,69 @@
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
-import { startServices } from "../test/support/services.ts";
 import { type Figure, formatFigures, isReached, writeFigures } from "./figures.ts";
-import { createBenchDatabase } from "./postgres.ts";
+import { pipelineSuite } from "./pipeline/suite.ts";
 import { progress } from "./progress.ts";
-import { FULL_SCALE, QUICK_SCALE, type Scene } from "./queue/scene.ts";
-import { queueMeasures } from "./queue/suite.ts";
+import { queueSuite } from "./queue/suite.ts";
+import type { Suite } from "./suite.ts";
 
-const USAGE = "usage: node bench/run.ts [queue] [--quick] [--only measure]";
+const USAGE = "usage: node bench/run.ts [queue] [pipeline] [--quick] [--only measure]";
 const HERE = import.meta.dirname;
-const SUITES: Readonly<Record<string, typeof queueMeasures>> = { queue: queueMeasures };
+const SUITES: Readonly<Record<string, Suite>> = { queue: queueSuite, pipeline: pipelineSuite };
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { quick: { type: "boolean", default: false }, only: { type: "string" } },
 });
-const names = positionals.length > 0 ? positionals : Object.keys(SUITES);
+const names = positionals.length > 0 ? positionals : suitesWith(values.only);
 for (const name of names) {
   const known = SUITES[name];
   if (!known) fail(`there is no bench ${name}: ${Object.keys(SUITES).join(", ")}`);
-  if (values.only !== undefined && !known[values.only])
-    fail(`bench ${name} has no measure ${values.only}: ${Object.keys(known).join(", ")}`);
+  if (values.only !== undefined && !known.measures.includes(values.only))
+    fail(`bench ${name} has no measure ${values.only}: ${known.measures.join(", ")}`);
 }
 
 installPeers();
 for (const name of names) {
-  const figures = await withScene((scene) => runSuite(SUITES[name]!, scene));
+  const suite = SUITES[name]!;
+  const figures = await inFolder((folder) => suite.run({ folder, isQuick: values.quick }, values.only));
   process.stdout.write(`${formatFigures(figures)}\n`);
   const missed = figures.filter((figure) => !isReached(figure)).length;
   process.stdout.write(`\n${missed === 0 ? "Every goal is reached." : `${missed} goals are not reached.`}\n`);
-  process.stdout.write("plainjob and Quarry both run on node:sqlite. Only the ratios of one run count.\n");
-  if (values.only !== undefined) continue;
+  process.stdout.write(`${suite.remark} Only the ratios of one run count.\n`);
+  if (values.only === undefined) await keep(name, figures);
+}
+
+async function keep(name: string, figures: readonly Figure[]): Promise<void> {
   const path = join(HERE, "results", `${name}.json`);
   await writeFigures(path, figures);
   process.stdout.write(`Written to ${relative(process.cwd(), path)}\n`);
 }
 
-async function runSuite(measures: typeof queueMeasures, scene: Scene): Promise<Figure[]> {
-  const figures: Figure[] = [];
-  for (const [name, measure] of Object.entries(measures)) {
-    if (values.only !== undefined && values.only !== name) continue;
-    progress(`${name}:`);
-    figures.push(...(await measure(scene)));
-  }
-  return figures;
-}
-
-/** SQLite files stay in this checkout: the system's folder for temporary files may be in memory. */
-async function withScene<T>(work: (scene: Scene) => Promise<T>): Promise<T> {
-  const services = await startServices({ postgres: true, redis: false });
-  progress(services.description);
+/** Files stay in this checkout: the system's folder for temporary files may be in memory. */
+async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = join(HERE, ".data");
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
   try {
-    const database = await createBenchDatabase(services.postgresUrl);
-    try {
-      const scale = values.quick ? QUICK_SCALE : FULL_SCALE;
-      return await work({ postgresUrl: database.url, folder, scale });
-    } finally {
-      await database.drop();
-    }
+    return await work(folder);
   } finally {
     await rm(folder, { recursive: true, force: true });
-    await services.stop();
   }
 }
 
-/** npm writes this file last, so an installation that broke off is done again. */
+function suitesWith(measure: string | undefined): string[] {
+  const all = Object.keys(SUITES);
+  const having = all.filter((name) => measure === undefined || SUITES[name]!.measures.includes(measure));
+  return having.length > 0 ? having : all;
+}
+
+/** npm writes its own list last: an installation that broke off, or that is older than ours, is done again. */
 function installPeers(): void {
-  if (existsSync(join(HERE, "node_modules", ".package-lock.json"))) return;
+  const installed = statSync(join(HERE, "node_modules", ".package-lock.json"), { throwIfNoEntry: false });
+  if (installed && installed.mtimeMs >= statSync(join(HERE, "package-lock.json")).mtimeMs) return;
   progress("installing the peers under bench/");
   const args = ["ci", "--prefix", HERE, "--ignore-scripts", "--no-audit", "--no-fund"];
   const { status } = spawnSync("npm", args, { stdio: ["ignore", 2, 2] });
