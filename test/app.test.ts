@@ -18,7 +18,10 @@ test("a data folder that belongs to another database is refused, the right one i
   await open("a", "one.db");
   await open("a", "one.db");
   await assert.rejects(open("b", "one.db"), { code: "invalid_input", message: /does not belong/ });
-  await assert.rejects(open("a", "two.db").then(() => open("b", "two.db")), { message: /does not belong/ });
+  await assert.rejects(
+    open("a", "two.db").then(() => open("b", "two.db")),
+    { message: /does not belong/ },
+  );
   await rm(folder, { recursive: true, force: true });
 });
 
