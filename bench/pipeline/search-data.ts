@@ -31,7 +31,8 @@ export interface SearchData {
   readonly index: EmbeddedIndex;
   readonly graph: GraphStore;
   readonly indexPath: string;
-  readonly vectors: readonly Float32Array[];
+  /** One after the other: a hundred thousand arrays would make work for the garbage collector while others are timed. */
+  readonly vectors: Float32Array;
   readonly queries: readonly Query[];
   close(): Promise<void>;
 }
@@ -62,17 +63,18 @@ export async function makeSearchData(options: {
   const vocabulary = new Vocabulary(1);
   const space = new Vectors(2, dimensions);
   const random = randomFrom(3);
-  const vectors: Float32Array[] = [];
+  const vectors = new Float32Array(options.chunks * dimensions);
+  let written = 0;
   const samples: NewChunk[] = [];
-  while (vectors.length < options.chunks) {
+  while (written < options.chunks) {
     const documents = Array.from({ length: DOCUMENTS_PER_STEP }, () => newDocument(vocabulary, space));
     const chunks = documents.flat();
     await writeRows(database, documents);
     await writeIndex(index, chunks);
     await graph.put(chunks.filter((_, position) => position % CHUNKS_PER_NAME === 0).map(namesOf));
-    for (const { vector } of chunks) vectors.push(vector);
+    for (const { vector } of chunks) vectors.set(vector, dimensions * written++);
     samples.push(...documents.map((document) => pick(document, random)));
-    if (vectors.length % PROGRESS_EVERY === 0) progress(`${vectors.length} chunks are written`);
+    if (written % PROGRESS_EVERY === 0) progress(`${written} chunks are written`);
   }
   const queries = Array.from({ length: options.queries }, () =>
     queryFor(pick(samples, random), space, random),

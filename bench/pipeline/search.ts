@@ -96,10 +96,13 @@ function knownVectors(
 
 async function memorySearch(data: SearchData, embedder: Embedder): Promise<Asked> {
   const store = await openMemoryStore(embedder);
-  const documents = data.vectors.map((_, position) => ({ pageContent: "", metadata: { position } }));
+  const count = data.vectors.length / embedder.dimensions;
+  const vectors = Array.from({ length: count }, (_, position) => [
+    ...data.vectors.subarray(position * embedder.dimensions, (position + 1) * embedder.dimensions),
+  ]);
   await store.addVectors(
-    data.vectors.map((vector) => [...vector]),
-    documents,
+    vectors,
+    vectors.map((_, position) => ({ pageContent: "", metadata: { position } })),
   );
   return ({ vector }) => store.similaritySearchVectorWithScore([...vector], CANDIDATES);
 }
