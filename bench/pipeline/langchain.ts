@@ -81,7 +81,7 @@ export async function openMemoryStore(embedder: Embedder): Promise<MemoryStore> 
   const signal = new AbortController().signal;
   class SharedEmbeddings extends Embeddings {
     async embedDocuments(texts: string[]): Promise<number[][]> {
-      return (await embedder.embed(texts, signal)).map((vector) => [...vector]);
+      return (await embedder.embed(texts, signal)).vectors.map((vector) => [...vector]);
     }
   }
   return new MemoryVectorStore(new SharedEmbeddings({}));

@@ -88,7 +88,7 @@ export async function openPlain(options: PlainOptions): Promise<Contender> {
   }
 
   async function store(chunks: readonly PlainChunk[]): Promise<void> {
-    const vectors = await embedder.embed(chunks.map(embeddedText), signal);
+    const { vectors } = await embedder.embed(chunks.map(embeddedText), signal);
     await database.transaction(async (transaction) => {
       for (const { key, chunkId, documentId, pageNumber, headingPath, content } of chunks)
         await transaction.query(

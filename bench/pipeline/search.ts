@@ -89,7 +89,7 @@ function knownVectors(
     ...embedder,
     embed: async (texts, signal) => {
       if (isEmbedding) await embedder.embed(texts, signal);
-      return texts.map((text) => known.get(text)!);
+      return { vectors: texts.map((text) => known.get(text)!), tokens: 0 };
     },
   };
 }

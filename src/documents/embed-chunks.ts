@@ -71,7 +71,7 @@ function vectorsOf(
     const vectors = new Map([...known].map(([key, bytes]) => [key, vectorOf(bytes)]));
     const missing = keys.filter((key) => !vectors.has(key));
     if (missing.length === 0) return vectors;
-    const made = await embedder.embed(
+    const { vectors: made } = await embedder.embed(
       missing.map((key) => byKey.get(key)!.text),
       signal,
     );

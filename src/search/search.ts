@@ -191,7 +191,7 @@ class Signals {
     const options = { limit, filter };
     switch (signal) {
       case "vector":
-        this.#vector ??= (await embedder.embed([query], this.#asked.signal))[0]!;
+        this.#vector ??= (await embedder.embed([query], this.#asked.signal, "question")).vectors[0]!;
         return vectors.search(this.#vector, options);
       case "keyword":
         return fulltext.search(query, options);

@@ -157,7 +157,7 @@ function countingEmbedder(calls: Calls): Embedder {
     embed: async (texts, signal) => {
       for (const text of texts) await calls.before("embed", text, signal);
       calls.embedded.push(...texts);
-      return texts.map(vectorOf);
+      return { vectors: texts.map(vectorOf), tokens: 0 };
     },
     close: async () => undefined,
   };

@@ -14,7 +14,7 @@ const embedder: Embedder = {
   dimensions: DIMENSIONS,
   tokensMax: 1_000,
   tokenizer: { count: (text) => text.length },
-  embed: async (texts) => texts.map(vectorOf),
+  embed: async (texts) => ({ vectors: texts.map(vectorOf), tokens: 0 }),
   close: async () => undefined,
 };
 

@@ -53,7 +53,7 @@ export async function openShelf(
         metadata: JSON.stringify(document.metadata ?? {}),
       });
       const texts = document.chunks.map(({ content }) => content);
-      const vectors = await embedder.embed(texts, signal);
+      const { vectors } = await embedder.embed(texts, signal);
       const extractions = await entities.extract(texts, signal);
       const chunks = document.chunks.map((chunk, position) => ({
         place: { chunkId: chunk.id, documentId, tenant, collection },

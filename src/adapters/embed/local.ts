@@ -33,17 +33,22 @@ export async function openLocalEmbedder(settings: LocalEmbedderSettings = {}): P
     isKilledOnAbort: false,
     setup: { tokensMax: TOKENS_MAX },
   });
+  const tokenizer = await openTokenizer(MODEL);
   return {
     model: MODEL,
     dimensions: DIMENSIONS,
     tokensMax: TOKENS_MAX,
-    tokenizer: await openTokenizer(MODEL),
+    tokenizer,
     embed: async (texts, signal) => {
       const calls = slices(texts).map((some) => isolates.call<Float32Array[]>("embed", some, { signal }));
-      return (await Promise.all(calls)).flat();
+      return { vectors: (await Promise.all(calls)).flat(), tokens: sumOf(texts, tokenizer.count) };
     },
     close: async () => isolates.close(),
   };
+}
+
+function sumOf(texts: readonly string[], count: (text: string) => number): number {
+  return texts.reduce((sum, text) => sum + count(text), 0);
 }
 
 function slices(texts: readonly string[]): (readonly string[])[] {

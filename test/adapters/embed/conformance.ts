@@ -17,41 +17,49 @@ export function testEmbedder(name: string, open: () => Promise<Embedder>): void 
         { length: 21 },
         (_, index) => `Text number ${index} ${"and more ".repeat(index)}`,
       );
-      const vectors = await embedder.embed(texts, signal);
+      const { vectors } = await embedder.embed(texts, signal);
       assert.equal(vectors.length, texts.length);
       for (const vector of vectors) assertUnit(vector, embedder.dimensions);
-      const [alone] = await embedder.embed([texts[13]!], signal);
+      const [alone] = (await embedder.embed([texts[13]!], signal)).vectors;
       assert.ok(similarity(vectors[13]!, alone!) > 0.9999);
     });
 
     it("no texts give no vectors, and a text without words gets one all the same", async () => {
-      assert.deepEqual(await embedder.embed([], signal), []);
-      for (const vector of await embedder.embed(["", " \n", "\u0000", "\ud83d", "[SEP]"], signal))
-        assertUnit(vector, embedder.dimensions);
+      assert.deepEqual(await embedder.embed([], signal), { vectors: [], tokens: 0 });
+      const { vectors } = await embedder.embed(["", " \n", "\u0000", "\ud83d", "[SEP]"], signal);
+      for (const vector of vectors) assertUnit(vector, embedder.dimensions);
     });
 
     it("what means the same is nearer than what does not", async () => {
-      const [question, answer, other] = await embedder.embed(
+      const [question] = (await embedder.embed(["How do I get my money back?"], signal, "question")).vectors;
+      const { vectors } = await embedder.embed(
         [
-          "How do I get my money back?",
           "Refunds are paid to the card you used within five days.",
           "The volcano erupted twice in the last century.",
         ],
         signal,
       );
+      const [answer, other] = vectors;
       assert.ok(similarity(question!, answer!) > similarity(question!, other!) + 0.1);
     });
 
     it("a text longer than the window is read to its end", async () => {
       const long = "The harbour was rebuilt after the storm. ".repeat(80);
       assert.ok(embedder.tokenizer.count(long) > 2 * embedder.tokensMax);
-      const [plain, withEnd] = await embedder.embed(
+      const { vectors } = await embedder.embed(
         [long, `${long}${"Penguins live on fish and krill. ".repeat(40)}`],
         signal,
       );
+      const [plain, withEnd] = vectors;
       assertUnit(plain!, embedder.dimensions);
-      const [penguins] = await embedder.embed(["penguins eating krill"], signal);
+      const [penguins] = (await embedder.embed(["penguins eating krill"], signal)).vectors;
       assert.ok(similarity(withEnd!, penguins!) > similarity(plain!, penguins!) + 0.05);
+    });
+
+    it("says what it read", async () => {
+      const texts = ["Granite is quarried near the coast.", "Slate."];
+      const { tokens } = await embedder.embed(texts, signal);
+      assert.ok(tokens >= embedder.tokenizer.count(texts[0]!) + embedder.tokenizer.count(texts[1]!));
     });
 
     it("counts tokens", () => {
@@ -65,7 +73,7 @@ export function testEmbedder(name: string, open: () => Promise<Embedder>): void 
       controller.abort(new Error("not wanted any more"));
       await assert.rejects(call, /not wanted any more/);
       await assert.rejects(embedder.embed(["x"], controller.signal), /not wanted any more/);
-      assert.equal((await embedder.embed(["x"], signal)).length, 1);
+      assert.equal((await embedder.embed(["x"], signal)).vectors.length, 1);
     });
 
     it("a closed one refuses", async () => {

@@ -11,8 +11,8 @@ describe("the local embedder", () => {
   it("gives a text the same vector whatever is embedded with it", async () => {
     const embedder = await openLocalEmbedder({ processes: 1 });
     try {
-      const [alone] = await embedder.embed(["Granite is quarried near the coast."], signal);
-      const inCompany = await embedder.embed(
+      const [alone] = (await embedder.embed(["Granite is quarried near the coast."], signal)).vectors;
+      const { vectors: inCompany } = await embedder.embed(
         ["!!! 1234 ???", "Granite is quarried near the coast.", "long ".repeat(200)],
         signal,
       );
