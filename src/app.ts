@@ -14,9 +14,12 @@ import { type Ingested, type IngestOptions, ingest } from "./ingest/ingest.ts";
 import { createLog, type Log } from "./log.ts";
 import type { OpenedParts } from "./parts.ts";
 import { Crew } from "./queue/crew.ts";
+import type { Queue } from "./queue/declaration.ts";
 import { checkedLane, Pauses } from "./queue/pauses.ts";
 import { prepareQueue } from "./queue/prepare.ts";
+import { openQueue } from "./queue/store.ts";
 import { type WorkerProcess, WorkerProcesses } from "./queue/worker-processes.ts";
+import { checkReadiness, type Readiness } from "./readiness.ts";
 import { openSearch, type Search } from "./search/search.ts";
 
 export interface WorkOptions {
@@ -39,7 +42,16 @@ export interface Quarry {
   migrateLegacy(fromUrl?: string): Promise<LegacyReport>;
   /** Processes that are at work. */
   workers(): Promise<WorkerProcess[]>;
+  /** Rows of every queue by status. */
+  counts(): Promise<QueueCounts[]>;
+  /** Whether what is handed in now would be kept. */
+  readiness(): Promise<Readiness>;
   close(): Promise<void>;
+}
+
+export interface QueueCounts {
+  readonly queue: string;
+  readonly counts: Readonly<Record<string, number>>;
 }
 
 export interface LaneControl {
@@ -128,6 +140,21 @@ class App implements Quarry {
 
   workers(): Promise<WorkerProcess[]> {
     return new WorkerProcesses(this.#app.database, { silentMs: this.settings.staleMs }).list();
+  }
+
+  counts(): Promise<QueueCounts[]> {
+    const { database, queues } = this.#app;
+    return Promise.all(
+      Object.values(queues).map(async (queue) => {
+        const counts = await openQueue(database, queue as Queue).countByStatus();
+        return { queue: queue.name, counts: Object.fromEntries(counts) };
+      }),
+    );
+  }
+
+  readiness(): Promise<Readiness> {
+    const { dataFolder, diskFreeMbMin } = this.settings;
+    return checkReadiness({ database: this.#app.database, dataFolder, diskFreeMbMin });
   }
 
   async close(): Promise<void> {

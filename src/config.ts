@@ -30,7 +30,39 @@ const SETTINGS = {
     "seconds of silence after which a task is given on",
   ),
   attemptsMax: setting("MAX_TASK_RETRIES", count(1, 100), 3, "tries before a task has failed for good"),
-  embedder: setting("QUARRY_EMBEDDER", z.enum(["local"]), "local", "what makes vectors"),
+  embedder: setting(
+    "QUARRY_EMBEDDER",
+    z.string().regex(/^(local|ollama(:\S+)?|openai:\S+)$/, "give local, ollama:MODEL or openai:MODEL"),
+    "local",
+    "what makes vectors: local, ollama:MODEL or openai:MODEL",
+  ),
+  ollamaHost: setting("OLLAMA_HOST", text, "http://127.0.0.1:11434", "where Ollama listens"),
+  openaiBaseUrl: setting(
+    "OPENAI_BASE_URL",
+    z.url({ protocol: /^https?$/ }),
+    "https://api.openai.com/v1",
+    "an OpenAI-compatible service",
+  ),
+  openaiApiKey: secret("OPENAI_API_KEY", text.optional(), "the key for that service"),
+  modelTimeoutMs: setting(
+    "QUARRY_MODEL_TIMEOUT",
+    secondsAsMs,
+    60,
+    "seconds that a model service may take to answer",
+  ),
+  embeddingModel: setting(
+    "QUARRY_EMBEDDING_MODEL",
+    text.max(100).optional(),
+    undefined,
+    "model of embedding jobs, when workers elsewhere make their vectors (default: the embedder's own)",
+  ),
+  embeddingBatch: setting("QUARRY_EMBEDDING_BATCH", count(1, 2_048), 50, "most texts in one call of a model"),
+  embeddingBatchTokens: setting(
+    "QUARRY_EMBEDDING_BATCH_TOKENS",
+    count(100, 1_000_000),
+    50_000,
+    "most tokens in one call of a model",
+  ),
   ocrLanguages: setting("QUARRY_OCR_LANGUAGES", text, "eng", "languages of scans, joined by +"),
   ocrThreads: setting(
     "QUARRY_OCR_THREADS",
@@ -40,6 +72,28 @@ const SETTINGS = {
   ),
   fileMbMax: setting("QUARRY_FILE_MB_MAX", count(1, 100_000), 200, "largest file that is taken, in MB"),
   pagesMax: setting("QUARRY_PAGES_MAX", count(1, 1_000_000), 10_000, "most pages a document may have"),
+  host: setting(
+    "QUARRY_HOST",
+    text,
+    "127.0.0.1",
+    "address the server listens on; others than this machine's own need a key",
+  ),
+  port: setting("QUARRY_PORT", count(0, 65_535), 7310, "port the server listens on; 0 takes a free one"),
+  apiKey: secret("QUARRY_API_KEY", text.optional(), "keys of the server, such as KEY or read=KEY1,work=KEY2"),
+  allowedHosts: setting(
+    "QUARRY_ALLOWED_HOSTS",
+    text.optional(),
+    undefined,
+    "names under which the server may be asked, joined by commas, besides its address",
+  ),
+  rateLimit: setting("QUARRY_RATE_LIMIT", count(1, 10_000_000), 60_000, "requests a minute for one key"),
+  bodyMbMax: setting("QUARRY_BODY_MB_MAX", count(1, 1_000), 8, "largest body of a request, in MB"),
+  diskFreeMbMin: setting(
+    "QUARRY_DISK_FREE_MB_MIN",
+    count(0, 100_000_000),
+    100,
+    "with less disk space than this, in MB, the server says that it is not ready",
+  ),
   logLevel: setting(
     "QUARRY_LOG",
     z.enum(["silent", "error", "warn", "info", "debug"]),
@@ -66,6 +120,12 @@ interface Setting<Schema extends z.ZodType> {
   readonly schema: Schema;
   readonly fallback: unknown;
   readonly about: string;
+  /** Only from the environment: files are copied, shown and committed. */
+  readonly isSecret?: true;
+}
+
+function secret<Schema extends z.ZodType>(name: string, schema: Schema, about: string): Setting<Schema> {
+  return { name, schema, fallback: undefined, about, isSecret: true };
 }
 
 function setting<Schema extends z.ZodType>(
@@ -94,27 +154,35 @@ export function loadSettings(input: SettingsInput = {}): {
   const file = readSettingsFile(input.folder ?? process.cwd());
   const sources: SettingSource[] = [];
   const values: Record<string, unknown> = {};
-  for (const [key, { name, schema, fallback, about }] of Object.entries(SETTINGS)) {
+  for (const [key, declared] of Object.entries(SETTINGS)) {
+    const { name, schema, fallback, about, isSecret }: Setting<z.ZodType> = declared;
+    const shown = (value: unknown) => (isSecret && value !== undefined ? "[hidden]" : value);
     const given = input.given?.[key as keyof Settings];
     if (given !== undefined) {
       values[key] = given;
-      sources.push({ name, about, value: given, from: "call" });
+      sources.push({ name, about, value: shown(given), from: "call" });
       continue;
     }
     const fromEnv = env[name] === "" ? undefined : env[name];
     const fromFile = file.get(name);
+    if (isSecret && fromFile !== undefined) {
+      throw new QuarryError(
+        "invalid_input",
+        `${name} is in quarry.yaml: a secret is only taken from the environment; remove it from the file`,
+      );
+    }
     const raw = fromEnv ?? fromFile ?? fallback;
     const parsed = schema.safeParse(raw);
     if (!parsed.success) {
       const where = fromEnv === undefined ? "quarry.yaml" : "the environment";
       throw new QuarryError(
         "invalid_input",
-        `${name} in ${where} is ${JSON.stringify(raw)}: ${parsed.error.issues[0]?.message}. It means: ${about}`,
+        `${name} in ${where} is ${JSON.stringify(shown(raw))}: ${parsed.error.issues[0]?.message}. It means: ${about}`,
       );
     }
     values[key] = parsed.data;
     const from = fromEnv !== undefined ? "environment" : fromFile !== undefined ? "quarry.yaml" : "default";
-    sources.push({ name, about, value: raw, from });
+    sources.push({ name, about, value: shown(raw), from });
   }
   const settings = values as unknown as Settings;
   return { settings: checked({ ...settings, databaseUrl: databaseUrlOf(settings) }), sources };

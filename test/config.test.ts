@@ -70,6 +70,19 @@ describe("settings", () => {
     await rm(join(folder, "quarry.yaml"));
   });
 
+  test("that are secret come from the environment only and are never shown", async () => {
+    const { settings, sources } = load({ QUARRY_API_KEY: "canary-key-0123456789", OPENAI_API_KEY: "canary" });
+    assert.deepEqual([settings.apiKey, settings.openaiApiKey], ["canary-key-0123456789", "canary"]);
+    assert.doesNotMatch(JSON.stringify(sources), /canary/);
+    await writeFile(join(folder, "quarry.yaml"), "openai_api_key: canary\n");
+    assert.throws(
+      () => load(),
+      (error: Error) =>
+        /only taken from the environment/.test(error.message) && !/canary/.test(error.message),
+    );
+    await rm(join(folder, "quarry.yaml"));
+  });
+
   test("are all told in the documentation, with their defaults", async () => {
     const text = await readFile(new URL("../docs/settings.md", import.meta.url), "utf8");
     const told = [...text.matchAll(/^\| `([A-Z_]+)` \|/gm)].map((match) => match[1]);
