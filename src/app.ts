@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { chosenEmbedder } from "./adapters/embed/choice.ts";
 import { loadSettings, type Settings } from "./config.ts";
 import type { Database } from "./database/database.ts";
 import { migrate, readMigrations } from "./database/migrate.ts";
@@ -9,18 +10,25 @@ import { Documents } from "./documents/documents.ts";
 import { DataFolder } from "./documents/files.ts";
 import { type LegacyReport, migrateLegacy } from "./documents/legacy.ts";
 import { type DocumentQueues, documentQueues } from "./documents/queues.ts";
+import { EmbeddingJobs } from "./embeddings/jobs.ts";
+import { embeddingLane } from "./embeddings/lane.ts";
+import { embeddingQueue, type JobPayload } from "./embeddings/queue.ts";
+import { setDefaultModel } from "./embeddings/rules.ts";
+import { vectorTypeOf } from "./embeddings/vectors.ts";
 import { messageOf, QuarryError } from "./errors.ts";
 import { type Ingested, type IngestOptions, ingest } from "./ingest/ingest.ts";
 import { createLog, type Log } from "./log.ts";
 import type { OpenedParts } from "./parts.ts";
 import { Crew } from "./queue/crew.ts";
 import type { Queue } from "./queue/declaration.ts";
+import type { LaneDeclaration } from "./queue/lane.ts";
 import { checkedLane, Pauses } from "./queue/pauses.ts";
 import { prepareQueue } from "./queue/prepare.ts";
 import { openQueue } from "./queue/store.ts";
 import { type WorkerProcess, WorkerProcesses } from "./queue/worker-processes.ts";
 import { checkReadiness, type Readiness } from "./readiness.ts";
 import { openSearch, type Search } from "./search/search.ts";
+import { VERSION } from "./version.ts";
 
 export interface WorkOptions {
   /** Names of lanes; all unless said. */
@@ -33,6 +41,7 @@ export interface Quarry {
   readonly settings: Settings;
   readonly documents: Documents;
   readonly search: Search;
+  readonly embeddings: EmbeddingJobs;
   readonly lanes: LaneControl;
   /** Takes in files and folders; `work`, here or in another process, does the rest. */
   ingest(paths: readonly string[], options?: IngestOptions): Promise<Ingested>;
@@ -70,11 +79,16 @@ export async function openQuarry(given: Partial<Settings> = {}): Promise<Quarry>
   });
   try {
     const queues = documentQueues(settings);
+    const model = settings.embeddingModel ?? chosenEmbedder(settings.embedder).model;
+    const jobQueue = embeddingQueue({ ...settings, model });
     await migrate(database, readMigrations(migrationsFolder(database.dialect.name)));
-    for (const queue of Object.values(queues)) await prepareQueue(database, queue);
+    for (const queue of [...Object.values(queues), jobQueue]) await prepareQueue(database, queue);
     const files = new DataFolder(settings.dataFolder);
     await belongTogether(database, files);
-    return new App({ settings, log, database, queues, files });
+    await setDefaultModel(database, model);
+    const vectorType = await vectorTypeOf(database);
+    const embeddings = new EmbeddingJobs({ database, queue: jobQueue, model, vectorType });
+    return new App({ settings, log, database, queues, jobQueue, embeddings, files });
   } catch (error) {
     await database.close();
     throw error;
@@ -86,12 +100,15 @@ interface AppParts {
   readonly log: Log;
   readonly database: Database;
   readonly queues: DocumentQueues;
+  readonly jobQueue: Queue<JobPayload>;
+  readonly embeddings: EmbeddingJobs;
   readonly files: DataFolder;
 }
 
 class App implements Quarry {
   readonly settings: Settings;
   readonly documents: Documents;
+  readonly embeddings: EmbeddingJobs;
   readonly lanes: LaneControl;
   readonly #app: AppParts;
   readonly #crews: Crew[] = [];
@@ -100,6 +117,7 @@ class App implements Quarry {
   constructor(app: AppParts) {
     this.#app = app;
     this.settings = app.settings;
+    this.embeddings = app.embeddings;
     this.documents = new Documents(this.#documentsParts);
     this.lanes = laneControl(app);
   }
@@ -120,8 +138,14 @@ class App implements Quarry {
       );
     }
     const wanted = options.lanes?.map((lane) => checkedLane(lane, this.lanes.names));
-    const { documentLanes } = await import("./documents/lanes.ts");
-    const lanes = documentLanes(await this.#openParts());
+    const lanes = await this.#allLanes();
+    const missing = wanted?.find((name) => !lanes.some(({ queue }) => queue.name === name));
+    if (missing !== undefined) {
+      throw new QuarryError(
+        "invalid_input",
+        `lane ${missing} cannot run here: QUARRY_EMBEDDING_MODEL is ${this.embeddings.model}, which QUARRY_EMBEDDER=${this.settings.embedder} does not make`,
+      );
+    }
     const crew = new Crew({
       ...this.settings,
       ...this.#app,
@@ -130,6 +154,23 @@ class App implements Quarry {
     });
     this.#crews.push(crew);
     return crew.start();
+  }
+
+  async #allLanes(): Promise<LaneDeclaration<object>[]> {
+    const { documentLanes } = await import("./documents/lanes.ts");
+    const { database, jobQueue } = this.#app;
+    const { embeddingBatch, embeddingBatchTokens, pollMs } = this.settings;
+    const parts = await this.#openParts();
+    const lanes = documentLanes(parts);
+    // Otherwise the vectors are made elsewhere, by workers that take the jobs over HTTP.
+    if (parts.embedder.model === this.embeddings.model) {
+      const limits = { textsMax: embeddingBatch, tokensMax: embeddingBatchTokens };
+      const { embedder } = parts;
+      const { vectorType } = this.embeddings;
+      const queue = jobQueue;
+      lanes.push(embeddingLane({ database, queue, embedder, limits, vectorType, version: VERSION, pollMs }));
+    }
+    return lanes;
   }
 
   async migrateLegacy(fromUrl?: string): Promise<LegacyReport> {
@@ -143,10 +184,10 @@ class App implements Quarry {
   }
 
   counts(): Promise<QueueCounts[]> {
-    const { database, queues } = this.#app;
+    const { database } = this.#app;
     return Promise.all(
-      Object.values(queues).map(async (queue) => {
-        const counts = await openQueue(database, queue as Queue).countByStatus();
+      queuesOf(this.#app).map(async (queue) => {
+        const counts = await openQueue(database, queue).countByStatus();
         return { queue: queue.name, counts: Object.fromEntries(counts) };
       }),
     );
@@ -175,8 +216,13 @@ class App implements Quarry {
   }
 }
 
-function laneControl({ database, queues }: AppParts): LaneControl {
-  const names = Object.values(queues).map(({ name }) => name);
+function queuesOf({ queues, jobQueue }: AppParts): Queue[] {
+  return [...Object.values(queues), jobQueue] as Queue<object>[];
+}
+
+function laneControl(app: AppParts): LaneControl {
+  const { database } = app;
+  const names = queuesOf(app).map(({ name }) => name);
   const pauses = new Pauses(database);
   return {
     names,
@@ -189,9 +235,8 @@ function laneControl({ database, queues }: AppParts): LaneControl {
 /** Page files and index of another database would be taken for ours, and searches would find half of what is there. */
 async function belongTogether(database: Database, files: DataFolder): Promise<void> {
   const own = (await files.readId()) ?? randomUUID();
-  const mark = database.dialect.name === "postgres" ? "$1" : "?1";
   await database.query(
-    `insert into data_folder (id) select ${mark} where not exists (select 1 from data_folder)`,
+    `insert into data_folder (id) select ${database.dialect.mark(1)} where not exists (select 1 from data_folder)`,
     [own],
   );
   const [row] = await database.query("select id from data_folder");

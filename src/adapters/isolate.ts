@@ -109,7 +109,13 @@ export class Isolates {
     while (this.#waiting.length > 0) {
       const idle = [...this.#members].find((member) => member.isIdle);
       if (!idle && this.#members.size >= this.#settings.size) return;
-      (idle ?? this.#start()).run(this.#waiting.shift()!);
+      const call = this.#waiting.shift()!;
+      try {
+        (idle ?? this.#start()).run(call);
+      } catch (error) {
+        // The system has no room for another process, or the input cannot be sent.
+        call.reject(error);
+      }
     }
   }
 
@@ -156,6 +162,7 @@ class Member {
   }
 
   run(call: Call): void {
+    this.#channel.send({ method: call.method, input: call.input });
     this.#release();
     this.#call = call;
     this.#channel.ref();
@@ -173,7 +180,6 @@ class Member {
     const onAbort = () => isKilledOnAbort && this.#kill("shutting_down", `${name} was interrupted`);
     call.signal?.addEventListener("abort", onAbort, { once: true });
     this.#stopListening = () => call.signal?.removeEventListener("abort", onAbort);
-    this.#channel.send({ method: call.method, input: call.input });
   }
 
   kill(why: string): void {

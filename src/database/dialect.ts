@@ -30,6 +30,8 @@ export type FieldType = "integer" | "real" | "text" | "boolean" | "json";
 export interface Dialect {
   readonly name: "sqlite" | "postgres";
   readonly now: string;
+  /** A parameter whose type the database takes from where it stands. */
+  mark(index: number): string;
   param(index: number, type: FieldType): string;
   /** `time` moved by a number of milliseconds (an SQL expression). */
   shift(time: string, ms: string): string;
@@ -95,6 +97,7 @@ export const postgresDialect: Dialect = {
   name: "postgres",
   // Null means the database's own clock; only tests hand in a time.
   now: "coalesce($1::timestamptz, now())",
+  mark: (index) => `$${index}`,
   param: (index, type) => `$${index}::${POSTGRES_FIELD[type]}`,
   shift: (time, ms) => `${time} + ${ms} * interval '1 millisecond'`,
   isOneOf: (column, index, type) => `${column} = any($${index}::${POSTGRES_KEY[type]}[])`,
@@ -142,6 +145,7 @@ export const postgresDialect: Dialect = {
 export const sqliteDialect: Dialect = {
   name: "sqlite",
   now: "?1",
+  mark: (index) => `?${index}`,
   param: (index) => `?${index}`,
   shift: (time, ms) => `strftime('%Y-%m-%dT%H:%M:%fZ', ${time}, (${ms} / 1000.0) || ' seconds')`,
   isOneOf: (column, index) => `${column} in (select value from json_each(?${index}))`,

@@ -1,8 +1,9 @@
 import { QuarryError } from "../errors.ts";
+import { attempt } from "../outcomes.ts";
 import { defineLane } from "../queue/lane.ts";
 import { openQueue } from "../queue/store.ts";
 import { chunkIds, chunkPage, contentHash } from "./chunker.ts";
-import { attempt, type LaneParts } from "./lane-parts.ts";
+import type { LaneParts } from "./lane-parts.ts";
 
 const OVERLAP_TOKENS = 24;
 

@@ -130,7 +130,7 @@ export class Documents {
 
   async #current(place: { tenant: string; collection: string; source: string }): Promise<Row | undefined> {
     const { database } = this.#parts;
-    const mark = (index: number) => (database.dialect.name === "postgres" ? `$${index}` : `?${index}`);
+    const { mark } = database.dialect;
     const [row] = await database.query(
       {
         name: "documents.current",

@@ -1,9 +1,10 @@
+import { inHalves } from "../outcomes.ts";
 import type { Task } from "../queue/held.ts";
 import { defineLane } from "../queue/lane.ts";
 import { done, type Outcome } from "../queue/outcome.ts";
 import { embeddedText } from "./chunker.ts";
 import type { DocumentFacts } from "./facts.ts";
-import { inHalves, type LaneParts } from "./lane-parts.ts";
+import type { LaneParts } from "./lane-parts.ts";
 import type { ChunkPayload } from "./queues.ts";
 import { stepKey } from "./step-cache.ts";
 

@@ -6,10 +6,6 @@ import type { GraphStore } from "../adapters/graph.ts";
 import type { Ocr, Recognised } from "../adapters/ocr.ts";
 import type { VectorStore } from "../adapters/vectors.ts";
 import type { Database } from "../database/database.ts";
-import { isQuarryError, messageOf } from "../errors.ts";
-import type { Task } from "../queue/held.ts";
-import type { MaybeOutcome } from "../queue/lane.ts";
-import { failed, type Outcome, released, retry } from "../queue/outcome.ts";
 import type { FactBook } from "./facts.ts";
 import type { DataFolder } from "./files.ts";
 import type { InFlight } from "./in-flight.ts";
@@ -41,73 +37,4 @@ export interface LaneParts extends PipelineParts {
   readonly recognising: InFlight<Recognised>;
   readonly embedding: InFlight<Float32Array>;
   readonly extracting: InFlight<Extraction>;
-}
-
-/** Trying again does not mend the file. */
-const PERMANENT = [
-  "file_unreadable",
-  "file_unsupported",
-  "file_too_large",
-  "file_encrypted",
-  "invalid_input",
-] as const;
-
-/** No fault of the task's, and over some time: it costs no attempt. */
-const OUTAGE = ["model_unavailable", "disk_full", "database_unavailable"] as const;
-const OUTAGE_PAUSE_MS = 15_000;
-
-/** What can never succeed is not tried again. A task that was told to stop leaves the answer to the engine. */
-export async function attempt(
-  task: Task<object>,
-  work: () => Promise<MaybeOutcome>,
-  what = "",
-): Promise<MaybeOutcome> {
-  try {
-    return await work();
-  } catch (error) {
-    if (task.signal.aborted) throw error;
-    return outcomeOf(error, what);
-  }
-}
-
-/**
- * Works on tasks together. When that fails, on each half alone: one text that a model refuses must not fail its
- * neighbours, and a batch that is too large for a service must not be sent again as it was.
- */
-export async function inHalves<Payload extends object>(
-  tasks: readonly Task<Payload>[],
-  work: (tasks: readonly Task<Payload>[], signal: AbortSignal) => Promise<readonly Outcome[]>,
-): Promise<readonly Outcome[]> {
-  const signal = whenAllAborted(tasks);
-  try {
-    return await work(tasks, signal);
-  } catch (error) {
-    if (signal.aborted) throw error;
-    if (tasks.length === 1 || isQuarryError(error, ...OUTAGE)) return tasks.map(() => outcomeOf(error, ""));
-    const middle = Math.ceil(tasks.length / 2);
-    return [
-      ...(await inHalves(tasks.slice(0, middle), work)),
-      ...(await inHalves(tasks.slice(middle), work)),
-    ];
-  }
-}
-
-function outcomeOf(error: unknown, what: string): Outcome {
-  const reason = what === "" ? messageOf(error) : `${what}: ${messageOf(error)}`;
-  if (isQuarryError(error, ...OUTAGE)) return released(OUTAGE_PAUSE_MS);
-  return isQuarryError(error, ...PERMANENT) ? failed(reason) : retry(reason);
-}
-
-/** Work that tasks share ends when none of them is wanted any more. */
-function whenAllAborted(tasks: readonly Task<object>[]): AbortSignal {
-  const controller = new AbortController();
-  let wanted = tasks.length;
-  const onAbort = (reason: unknown) => {
-    if (--wanted === 0) controller.abort(reason);
-  };
-  for (const { signal } of tasks) {
-    if (signal.aborted) onAbort(signal.reason);
-    else signal.addEventListener("abort", () => onAbort(signal.reason), { once: true });
-  }
-  return controller.signal;
 }

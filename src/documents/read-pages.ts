@@ -1,10 +1,11 @@
 import type { Recognised } from "../adapters/ocr.ts";
 import { QuarryError } from "../errors.ts";
+import { attempt } from "../outcomes.ts";
 import { defineLane } from "../queue/lane.ts";
 import { done } from "../queue/outcome.ts";
 import { cleanText } from "../queue/text.ts";
 import type { DocumentFacts } from "./facts.ts";
-import { attempt, type LaneParts } from "./lane-parts.ts";
+import type { LaneParts } from "./lane-parts.ts";
 import { stepKey } from "./step-cache.ts";
 
 /** Text pages are quick and OCR has its own limit; a few more tasks keep both busy. */

@@ -1,8 +1,9 @@
 import type { Extraction } from "../adapters/entities.ts";
+import { inHalves } from "../outcomes.ts";
 import type { Task } from "../queue/held.ts";
 import { defineLane } from "../queue/lane.ts";
 import { done, type Outcome } from "../queue/outcome.ts";
-import { inHalves, type LaneParts } from "./lane-parts.ts";
+import type { LaneParts } from "./lane-parts.ts";
 import type { ChunkPayload } from "./queues.ts";
 import { stepKey } from "./step-cache.ts";
 

@@ -1,6 +1,7 @@
+import { attempt } from "../outcomes.ts";
 import { defineLane } from "../queue/lane.ts";
 import { done, released } from "../queue/outcome.ts";
-import { attempt, type LaneParts } from "./lane-parts.ts";
+import type { LaneParts } from "./lane-parts.ts";
 import { hasOpenWork } from "./progress.ts";
 import type { RemovalPayload } from "./queues.ts";
 import { removeDocuments } from "./remove.ts";

@@ -1,6 +1,7 @@
+import { attempt } from "../outcomes.ts";
 import { defineLane } from "../queue/lane.ts";
 import { openQueue } from "../queue/store.ts";
-import { attempt, type LaneParts } from "./lane-parts.ts";
+import type { LaneParts } from "./lane-parts.ts";
 
 /** Looks what a document is and gives it a row for each of its pages. */
 export function splitLane({ database, queues, files, extractor, pollMs }: LaneParts) {

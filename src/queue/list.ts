@@ -1,3 +1,4 @@
+import { decodeCursor, encodeCursor } from "../database/cursor.ts";
 import type { Database, Row } from "../database/database.ts";
 import { type Literal, quoted } from "../database/dialect.ts";
 import { QuarryError } from "../errors.ts";
@@ -37,7 +38,7 @@ export async function listRows(database: Database, queue: Queue, options: ListOp
   const { terms, params } = filterTerms(database, queue, options);
   if (options.after !== undefined) {
     const values = decodeCursor(options.after, position.length);
-    const marks = values.map((value) => mark(database, params.push(value)));
+    const marks = values.map((value) => database.dialect.mark(params.push(value)));
     terms.push(`(${position.join(", ")}) ${options.order === "oldest" ? ">" : "<"} (${marks.join(", ")})`);
   }
   const direction = options.order === "oldest" ? "" : " desc";
@@ -88,14 +89,9 @@ function filterTerms(database: Database, queue: Queue, filter: QueueFilter) {
     if (value === null) terms.push(`${column} is null`);
     else if (Array.isArray(value))
       terms.push(anyOf(database, column, params.push(database.dialect.keys(value))));
-    else terms.push(`${column} = ${mark(database, params.push(value))}`);
+    else terms.push(`${column} = ${database.dialect.mark(params.push(value))}`);
   }
   return { terms, params };
-}
-
-/** No type is given: the database takes it from the column. */
-function mark(database: Database, index: number): string {
-  return database.dialect.name === "postgres" ? `$${index}` : `?${index}`;
 }
 
 function anyOf(database: Database, column: string, index: number): string {
@@ -112,28 +108,6 @@ function positionOf(queue: Queue): string[] {
 /** Times are read in milliseconds but stored in microseconds; the cursor must be exact. */
 function exactText(database: Database, column: string): string {
   return database.dialect.name === "postgres" ? `${column}::text` : column;
-}
-
-function encodeCursor(values: readonly unknown[]): string {
-  return Buffer.from(JSON.stringify(values)).toString("base64url");
-}
-
-function decodeCursor(cursor: string, length: number): unknown[] {
-  try {
-    const values = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8"));
-    if (
-      Array.isArray(values) &&
-      values.length === length &&
-      values.every((value) => ["string", "number"].includes(typeof value))
-    )
-      return values;
-  } catch {
-    // Falls through to the one error below.
-  }
-  throw new QuarryError(
-    "invalid_input",
-    "this cursor does not come from a page of this list; start again without it",
-  );
 }
 
 function withoutEngineNames(queue: Queue, row: Row, database: Database): Row {

@@ -27,7 +27,7 @@ export class Pauses {
   }
 
   get #mark(): string {
-    return this.#database.dialect.name === "postgres" ? "$1" : "?1";
+    return this.#database.dialect.mark(1);
   }
 }
 

@@ -78,7 +78,7 @@ async function columnsOfTable(database: Database, table: string): Promise<Set<st
   const sql =
     database.dialect.name === "postgres"
       ? `select attname::text as name from pg_attribute where attrelid = to_regclass(${literal(table)}) and attnum > 0 and not attisdropped`
-      : `select name from pragma_table_info(${literal(table)})`;
+      : `select name from pragma_table_xinfo(${literal(table)})`;
   return new Set((await database.query(sql)).map((row) => String(row.name)));
 }
 

@@ -60,9 +60,11 @@ function cutBefore(text: string, position: number): number {
   return position - space <= CUT_REACH ? space : wholeCharacter(text, position);
 }
 
-/** Not between the halves of a surrogate pair. */
+const CHARACTERS = new Intl.Segmenter("en", { granularity: "grapheme" });
+
+/** Not inside what is seen as one character: a letter with its accents, an emoji of several parts. */
 function wholeCharacter(text: string, position: number): number {
-  return /[\udc00-\udfff]/.test(text[position] ?? "") ? position - 1 : position;
+  return CHARACTERS.segment(text).containing(position)?.index ?? position;
 }
 
 /** Markdown without its marks, in one line. What is left of it is text: whoever shows it as HTML has to escape it. */

@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import type { Embedder } from "../embed.ts";
 import { besides, Isolates } from "../isolate.ts";
+import { LOCAL_MODEL } from "./choice.ts";
 import { openTokenizer } from "./tokenizer.ts";
 
 export interface LocalEmbedderSettings {
@@ -10,7 +11,6 @@ export interface LocalEmbedderSettings {
   readonly deadlineMs?: number;
 }
 
-const MODEL = "all-MiniLM-L6-v2-q8";
 const DIMENSIONS = 384;
 /** The window of 256 less the marks before and after a text. */
 const TOKENS_MAX = 254;
@@ -33,9 +33,9 @@ export async function openLocalEmbedder(settings: LocalEmbedderSettings = {}): P
     isKilledOnAbort: false,
     setup: { tokensMax: TOKENS_MAX },
   });
-  const tokenizer = await openTokenizer(MODEL);
+  const tokenizer = await openTokenizer(LOCAL_MODEL);
   return {
-    model: MODEL,
+    model: LOCAL_MODEL,
     dimensions: DIMENSIONS,
     tokensMax: TOKENS_MAX,
     tokenizer,

@@ -1,7 +1,7 @@
 import type { EntityExtractor } from "../entities.ts";
 import { besides, Isolates } from "../isolate.ts";
 
-const MODEL = "wink-eng-lite+compromise-2";
+const MODEL = "wink-eng-lite+compromise-3";
 
 /** Rules and small dictionaries that come with the package, for English, in a thread of their own. */
 export async function openLocalEntities(settings: { deadlineMs?: number } = {}): Promise<EntityExtractor> {

@@ -11,6 +11,9 @@ export function normaliseName(name: string): string {
     // Up and down again: "STRASSE" and "Straße" meet that way.
     .toUpperCase()
     .toLowerCase()
+    // What that makes of the Turkish "İ".
+    .replaceAll("i\u0307", "i")
+    .replaceAll(/(?<=\b\p{L}\.)\s+(?=\p{L}\.)/gu, "")
     .replaceAll(/(?<=\b\p{L})\.(?=\p{L}\b)|(?<=\.\p{L})\./gu, "")
     .replaceAll(/['’]s?\b/g, "")
     .replaceAll(/[^\p{L}\p{M}\p{N}&+#]+/gu, " ")

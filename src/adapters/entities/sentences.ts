@@ -27,17 +27,19 @@ export function sentencesOf(prose: string): Sentence[] {
 }
 
 function read(part: string, partStart: number): Sentence[] {
-  const doc = nlp.readDoc(part);
+  const plain = withPlainLetters(part);
+  const doc = nlp.readDoc(plain);
   const tokens = doc.tokens();
-  const texts = tokens.out(its.value) as string[];
+  const plainTexts = tokens.out(its.value) as string[];
   const parts = tokens.out(its.pos) as string[];
   // The types forget that a lemma may be asked of a token.
   const lemmas = tokens.out(its.lemma as ItsFunction<string>) as string[];
   let position = 0;
-  const words = texts.map((text, index): Word => {
+  const words = plainTexts.map((plainText, index): Word => {
     // Where a word stands is not told; they come in order and as they are written.
-    const from = Math.max(part.indexOf(text, position), position);
-    position = from + text.length;
+    const from = Math.max(plain.indexOf(plainText, position), position);
+    position = from + plainText.length;
+    const text = part.slice(from, position);
     const place = { start: partStart + from, end: partStart + position };
     return { text, lower: text.toLowerCase(), pos: parts[index]!, lemma: lemmas[index]!, ...place };
   });
@@ -46,6 +48,20 @@ function read(part: string, partStart: number): Sentence[] {
     sentences.push(words.splice(0, sentence.tokens().length()));
   });
   return sentences;
+}
+
+const LATIN_BEYOND_WESTERN = /[\u0100-\u024f\u1e00-\u1eff]/g;
+
+/**
+ * The tokenizer cuts "Wałęsa" and "Erdoğan" at the letters it does not know. Without its accent it knows most, and
+ * in place of the others any letter keeps the word whole. Each stays one character, so that positions are the same.
+ */
+function withPlainLetters(text: string): string {
+  return text.replaceAll(LATIN_BEYOND_WESTERN, (letter) => {
+    const [base] = letter.normalize("NFD");
+    if (base !== letter) return base!;
+    return letter === letter.toLowerCase() ? "x" : "X";
+  });
 }
 
 /** What the model knows has an id below that of the first word it does not know. */

@@ -48,7 +48,7 @@ function isText(name: string): boolean {
 }
 
 function coreTitle(core: Buffer | undefined): string | undefined {
-  const title = /<dc:title[^>]*>([^<]*)</.exec(core?.toString("utf8") ?? "")?.[1];
+  const title = /<dc:title[^<>]*>([^<]*)</.exec(core?.toString("utf8") ?? "")?.[1];
   if (!title) return undefined;
   const words = title
     .replaceAll(/&(lt|gt|quot|apos);/g, (_, name: "lt" | "gt" | "quot" | "apos") => XML_ENTITIES[name])

@@ -55,16 +55,18 @@ function withHeadingTitle({ markdown, title }: Converted): Converted {
   return { markdown, title: sensibleTitle(title) ?? headingTitle(markdown) };
 }
 
+/** A line of its own, and no blank one behind it: that would be a rule between paragraphs. */
+const FRONT_MATTER = /^---[ \t]*\n(?![ \t]*\n)([\s\S]*?\n)---[ \t]*(?:\n|$)/;
+
 /** Front matter becomes a block of its own: its last line would make a heading of the one before. */
 function readMarkdown(text: string): Converted {
-  const end = text.startsWith("---\n") ? text.indexOf("\n---\n", 3) : -1;
-  if (end < 0) return { markdown: text, title: undefined };
-  const matter = text.slice(4, end + 1);
+  const [whole = "", matter = ""] = FRONT_MATTER.exec(text) ?? [];
+  if (matter === "") return { markdown: text, title: undefined };
   const title = /^title:\s*(.+)$/m
     .exec(matter)?.[1]
     ?.trim()
     .replace(/^(["'])(.*)\1$/, "$2");
-  return { markdown: `${fenced(matter, "yaml")}\n${text.slice(end + 5).trimStart()}`, title };
+  return { markdown: `${fenced(matter, "yaml")}\n${text.slice(whole.length).trimStart()}`, title };
 }
 
 function withoutOuterBlankLines(page: string): string {

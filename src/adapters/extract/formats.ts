@@ -37,12 +37,15 @@ export function tellFormat(
   filename: string,
 ): Format {
   const { head } = file;
-  if (isPdf(head)) return PDF;
+  const extension = extensionOf(filename);
+  // Further in, the signature may also be what a text about PDFs speaks of.
+  const isSigned =
+    isPdf(head) && (head.indexOf("%PDF-") === 0 || extension === "pdf" || !looksLikeText(head));
+  if (isSigned) return PDF;
   const image = imageFormat(head);
   if (image) return { kind: "image", mediaType: `image/${image}`, format: image };
   if (head.subarray(0, 4).toString("latin1") === "PK\x03\x04") return insideZip(file.wholeZip());
   refuseKnown(head);
-  const extension = extensionOf(filename);
   // Said so by its name, and too damaged to say so itself: the PDF reader will tell what is wrong.
   if (extension === "pdf" && / obj\b/.test(head.toString("latin1"))) return PDF;
   if (looksLikeText(head)) return kindOfText(head, filename);
@@ -55,6 +58,7 @@ export function tellFormat(
   throw unsupported("its content is of no known kind");
 }
 
+/** Whether it may be one: the signature stands near the start. */
 export function isPdf(head: Buffer): boolean {
   return head.subarray(0, PDF_SIGNATURE_WITHIN).includes("%PDF-");
 }

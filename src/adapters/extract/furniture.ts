@@ -29,12 +29,7 @@ const PAGES_TO_BE_SURE = 3;
 const HEADING_HEIGHTS = 1.1;
 
 export function findFurniture(pages: readonly PdfPageText[]): string[] {
-  const places = new Map<string, EdgeSegment[]>();
-  for (const page of pages)
-    for (const segment of edgeSegments(page)) {
-      const key = `${segment.edge} ${masked(segment.text)}`;
-      places.set(key, [...(places.get(key) ?? []), segment]);
-    }
+  const places = Map.groupBy(pages.flatMap(edgeSegments), ({ edge, text }) => `${edge} ${masked(text)}`);
   const enough = Math.min(PAGES_TO_BE_SURE, Math.max(2, pages.length));
   return [...places.values()]
     .flatMap((segments) => {

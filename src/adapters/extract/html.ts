@@ -2,6 +2,7 @@ import TurndownService, { type HtmlNode } from "turndown";
 import { fenced } from "./fence.ts";
 import { TABLE_RULES, withoutMarks } from "./html-tables.ts";
 import { cleanText, decodeText } from "./text.ts";
+import { withoutEscapes } from "./titles.ts";
 
 /** Deeper than any page that was made for readers; the converter recurses, and its cost grows with the depth. */
 const DEPTH_MAX = 400;
@@ -11,6 +12,7 @@ const JUNK = new Set([
   ...["IFRAME", "OBJECT", "EMBED", "SVG", "CANVAS", "AUDIO", "VIDEO"],
   ...["NAV", "BUTTON", "INPUT", "SELECT", "TEXTAREA", "DIALOG"],
 ]);
+const INVISIBLE = /(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*hidden)/i;
 const JUNK_ROLES = ["navigation", "search", "menu", "menubar", "banner", "contentinfo"];
 
 export function readHtml(bytes: Uint8Array): { markdown: string; title: string | undefined } {
@@ -18,13 +20,13 @@ export function readHtml(bytes: Uint8Array): { markdown: string; title: string |
   const title = /<title\b[^<>]*>([^<]*)/i.exec(html)?.[1];
   return {
     markdown: markdownFromHtml(html),
-    title: title?.trim() ? markdownFromHtml(`<p>${title}</p>`).replaceAll(/\s+/g, " ") : undefined,
+    title: title?.trim() ? withoutEscapes(markdownFromHtml(`<p>${title}</p>`)) : undefined,
   };
 }
 
 /** Text of one page of HTML. Too deeply nested, it keeps its words and loses its structure. */
 export function markdownFromHtml(html: string): string {
-  return cleanText(depthOf(html) > DEPTH_MAX ? bareText(html) : converter().turndown(html));
+  return cleanText(converter().turndown(depthOf(html) > DEPTH_MAX ? flattened(html) : html));
 }
 
 function converter(): TurndownService {
@@ -64,6 +66,7 @@ function converter(): TurndownService {
 function isJunk(node: HtmlNode): boolean {
   if (JUNK.has(node.nodeName)) return true;
   if (node.getAttribute("hidden") !== null || node.getAttribute("aria-hidden") === "true") return true;
+  if (INVISIBLE.test(node.getAttribute("style") ?? "")) return true;
   return JUNK_ROLES.includes(node.getAttribute("role") ?? "");
 }
 
@@ -130,7 +133,8 @@ const CLOSED_BY_THEMSELVES = new Set([
 
 /** Without scripts, styles and comments: their insides look like tags and are none. */
 function withoutScripts(html: string): string {
-  const start = /<(script|style)\b|<!--/gi;
+  // Not <style-guide>: any name with a hyphen is an element that somebody made up.
+  const start = /<(script|style)(?![\w-])|<!--/gi;
   const kept: string[] = [];
   let position = 0;
   for (let found = start.exec(html); found; found = start.exec(html)) {
@@ -145,24 +149,16 @@ function withoutScripts(html: string): string {
   return kept.join("");
 }
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  amp: "&",
-  lt: "<",
-  gt: ">",
-  quot: '"',
-  nbsp: " ",
-  apos: "'",
-};
-
-function bareText(html: string): string {
+/** Its words in paragraphs that stand side by side. */
+function flattened(html: string): string {
   return html
     .replaceAll(/<\/?(p|div|li|tr|h[1-6]|section|article|blockquote|br)\b[^<>]*>/gi, "\n")
     .replaceAll(/<[^<>]*>/g, " ")
-    .replaceAll(/&(amp|lt|gt|quot|nbsp|apos);/g, (_, name: string) => ENTITIES[name]!)
     .split("\n")
-    .map((line) => line.trim().replaceAll(/[ \t]+/g, " "))
+    .map((line) => line.trim())
     .filter((line) => line !== "")
-    .join("\n\n");
+    .map((line) => `<p>${line}</p>`)
+    .join("\n");
 }
 
 function declaredCharset(bytes: Uint8Array): string | undefined {

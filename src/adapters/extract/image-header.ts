@@ -54,7 +54,7 @@ function jpegSize(bytes: Buffer): Size {
 function exifOrientation(segment: Buffer): number | undefined {
   if (segment.subarray(0, 6).toString("latin1") !== "Exif\0\0") return undefined;
   try {
-    return tiffPages(segment.subarray(6))[0]?.orientation;
+    return tiffPages(segment.subarray(6), 1)[0]?.orientation;
   } catch {
     return undefined;
   }
@@ -76,14 +76,14 @@ function webpSize(bytes: Buffer): Size {
 const TIFF_PAGES_MAX = 10_000;
 const TIFF_TAGS = { width: 256, height: 257, orientation: 274 } as const;
 
-function tiffPages(bytes: Buffer): ImagePage[] {
+function tiffPages(bytes: Buffer, pagesMax = TIFF_PAGES_MAX): ImagePage[] {
   const isLittle = bytes.toString("latin1", 0, 2) === "II";
   const read16 = (at: number) => (isLittle ? bytes.readUInt16LE(at) : bytes.readUInt16BE(at));
   const read32 = (at: number) => (isLittle ? bytes.readUInt32LE(at) : bytes.readUInt32BE(at));
   const pages: ImagePage[] = [];
   const seen = new Set<number>();
   let directory = read32(4);
-  while (directory !== 0 && !seen.has(directory) && pages.length < TIFF_PAGES_MAX) {
+  while (directory !== 0 && !seen.has(directory) && pages.length < pagesMax) {
     seen.add(directory);
     const count = read16(directory);
     const values = new Map<number, number>();

@@ -17,6 +17,8 @@ export interface PdfPageText {
   readonly height: number;
   /** In reading order, with headers and footers. */
   readonly markdown: string;
+  /** Remarks and values of fields that somebody typed onto the page. */
+  readonly typedOn: string;
   /** The same text as it stands on the page. */
   readonly segments: readonly Segment[];
   /** How much of the page is covered by pictures, 0 to 1. */

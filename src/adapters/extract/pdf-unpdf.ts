@@ -77,6 +77,7 @@ async function pageOf(page: Page, pageNumber: number): Promise<PdfPageText> {
     pageNumber,
     height: viewport.height,
     markdown: markdownOf(lines),
+    typedOn: "",
     segments: lines.map(segmentOf),
     pictureShare: painted.pictures ? 1 : 0,
     isDrawing: lines.length === 0 && (painted.pictures || painted.drawing),

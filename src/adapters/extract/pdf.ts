@@ -142,19 +142,28 @@ function range(first: number, last: number): number[] {
 }
 
 function pageText(page: PdfPageText, furniture: readonly string[]): ExtractedPage {
-  const { pageNumber, pictureShare } = page;
-  const text = cleanText(withoutFurniture(page, furniture));
-  if (isGarbled(text)) return { pageNumber, markdown: "", needsOcr: true };
-  const letters = text.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
-  if (letters === 0)
-    return { pageNumber, markdown: "", needsOcr: pictureShare >= PICTURE_SHARE || page.isDrawing };
-  const isStamped = letters < LETTERS_OF_A_TEXT_PAGE && pictureShare >= SCAN_SHARE;
-  return { pageNumber, markdown: text, needsOcr: isStamped };
+  const { pageNumber, typedOn } = page;
+  const printed = printedText(page, furniture);
+  // What somebody typed onto a scan does not say what the scan says.
+  const markdown = [printed.markdown, cleanText(typedOn)].filter((part) => part !== "").join("\n\n");
+  return { pageNumber, markdown, needsOcr: printed.needsOcr };
 }
 
-/** Fonts without a table of their letters give code points that mean nothing. */
+function printedText(
+  page: PdfPageText,
+  furniture: readonly string[],
+): Pick<ExtractedPage, "markdown" | "needsOcr"> {
+  const { pictureShare } = page;
+  if (isGarbled(page.markdown)) return { markdown: "", needsOcr: true };
+  const markdown = cleanText(withoutFurniture(page, furniture));
+  const letters = markdown.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
+  if (letters === 0) return { markdown: "", needsOcr: pictureShare >= PICTURE_SHARE || page.isDrawing };
+  return { markdown, needsOcr: letters < LETTERS_OF_A_TEXT_PAGE && pictureShare >= SCAN_SHARE };
+}
+
+/** Fonts without a table of their letters give code points that mean nothing, control characters among them. */
 function isGarbled(text: string): boolean {
   const visible = text.match(/\S/gu)?.length ?? 0;
-  const unreadable = text.match(/[\ufffd\p{Co}\p{Cn}]/gu)?.length ?? 0;
+  const unreadable = text.match(/(?!\s)[\ufffd\p{Co}\p{Cn}\p{Cc}]/gu)?.length ?? 0;
   return visible > 0 && unreadable / visible > UNREADABLE_SHARE;
 }

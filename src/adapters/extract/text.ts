@@ -16,11 +16,15 @@ export function decodeText(bytes: Uint8Array, declared?: string): string {
 
 /**
  * Without NUL and other control characters, lone surrogates and carriage returns: jsonb refuses the first two, and
- * none of them means anything to a reader.
+ * none of them means anything to a reader. Words are written as people type them when they search: letters in one
+ * piece with their accents, no ligatures, no hyphens that only show at the end of a line.
  */
 export function cleanText(text: string): string {
   return (
     text
+      .normalize("NFC")
+      .replaceAll("\u00ad", "")
+      .replaceAll(/[\ufb00-\ufb06]/g, (ligature) => ligature.normalize("NFKC"))
       .replaceAll(/\r\n?/g, "\n")
       .replaceAll("\f", "\n\n")
       // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what has to go
@@ -64,7 +68,9 @@ function unmarkedUtf16(bytes: Uint8Array): Encoding | undefined {
 
 function decoderFor(label: string): InstanceType<typeof TextDecoder> | undefined {
   try {
-    return new TextDecoder(label);
+    const decoder = new TextDecoder(label);
+    // A label that could be read byte by byte does not stand in UTF-16: the file was converted, the label was not.
+    return decoder.encoding.startsWith("utf-16") ? undefined : decoder;
   } catch {
     return undefined;
   }

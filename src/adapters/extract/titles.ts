@@ -32,12 +32,17 @@ export function headingTitle(markdown: string): string | undefined {
 
 /** Its first line, without the marks of headings, links and emphasis. */
 export function plainHeading(markdown: string): string {
-  return markdown
+  const line = markdown
     .slice(0, 2 * TITLE_CHARACTERS_MAX)
     .split("\n", 1)[0]!
     .replace(/^ {0,3}#{1,6}\s/, "")
     .replace(/\s#+\s*$/, "")
     .replaceAll(/!?\[([^\][]*)\]\([^()]*\)/g, "$1")
-    .replaceAll(/[*`]+|(?<![\p{L}\p{N}])_+|_+(?![\p{L}\p{N}])/gu, "")
-    .trim();
+    .replaceAll(/(?<!\\)[*`]+|(?<![\p{L}\p{N}\\])_+|(?<!\\)_+(?![\p{L}\p{N}])/gu, "");
+  return withoutEscapes(line).trim();
+}
+
+/** `1\. Scope` is how Markdown writes "1. Scope" where that would start a list. */
+export function withoutEscapes(markdown: string): string {
+  return markdown.replaceAll(/\\([!-/:-@[-`{-~])/g, "$1");
 }

@@ -4,11 +4,16 @@
  */
 export const TOKENIZER = "porter unicode61 remove_diacritics 2";
 
+/** The long vowel of Katakana belongs to no script of its own. */
 const UNSPACED =
-  "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}";
+  "ーｰ\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}";
 const UNSPACED_CHARACTER = new RegExp(`[${UNSPACED}]`, "gu");
 const UNSPACED_RUN = new RegExp(`^[${UNSPACED}]+$`, "u");
-const WORD = new RegExp(`[${UNSPACED}]+|(?:(?![${UNSPACED}])[\\p{L}\\p{N}\\p{M}])+`, "gu");
+/** Marks alone are no word: every other emoji has one behind it. */
+const WORD = new RegExp(
+  `[${UNSPACED}]+|(?![${UNSPACED}])[\\p{L}\\p{N}](?:(?![${UNSPACED}])[\\p{L}\\p{N}\\p{M}])*`,
+  "gu",
+);
 /** Words that punctuation joins and that mean more together: node.js, state-of-the-art, a@b.org, 3.14. */
 const COMPOUND = /(?<![\p{L}\p{N}])[\p{L}\p{N}]+(?:[.\-_/@:+#]+[\p{L}\p{N}]+){1,7}/gu;
 const CLITIC = /['’](?:s|t|d|m|ll|re|ve)\b/giu;
@@ -30,7 +35,14 @@ export const BORDER = "\u200b";
 
 /** Text as it is to be indexed or highlighted: characters of scripts without spaces stand apart. */
 export function withBorders(text: string): string {
-  return text.replaceAll(BORDER, "").replace(UNSPACED_CHARACTER, `${BORDER}$&${BORDER}`);
+  return narrowed(text).replaceAll(BORDER, "").replace(UNSPACED_CHARACTER, `${BORDER}$&${BORDER}`);
+}
+
+const WIDE = /[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]/g;
+
+/** Latin letters and digits that were written as wide as Chinese characters. Each stays one character. */
+function narrowed(text: string): string {
+  return text.replaceAll(WIDE, (letter) => letter.normalize("NFKC"));
 }
 
 /**
@@ -38,7 +50,8 @@ export function withBorders(text: string): string {
  * nothing else; of a text that is pasted in whole, the longest words say the most.
  */
 export function termsOf(query: string): string[] {
-  const text = query.slice(0, QUERY_LENGTH_MAX).toWellFormed().replace(CLITIC, "").toLowerCase();
+  const typed = query.slice(0, QUERY_LENGTH_MAX).toWellFormed().normalize("NFC");
+  const text = narrowed(typed).replace(CLITIC, "").toLowerCase();
   const words = [...new Set(text.match(WORD))].flatMap(pairsOf);
   const telling = words.filter((word) => !STOP_WORDS.has(word));
   const compounds = (text.match(COMPOUND) ?? []).map((compound) => compound.match(WORD)!.join(" "));

@@ -1,0 +1,25 @@
+import { createHash } from "node:crypto";
+import type { Database, Session } from "../database/database.ts";
+import { fromStored } from "./vectors.ts";
+
+/** The hash that the design names; it finds equal texts and guards nothing. */
+export function hashOf(text: string): string {
+  return createHash("md5").update(text).digest("hex");
+}
+
+/** Vectors that were made before, by the hash of their text. */
+export async function knownVectors(
+  database: Database,
+  asked: { model: string; hashes: readonly string[] },
+  session: Session = database,
+): Promise<Map<string, Float32Array>> {
+  if (asked.hashes.length === 0) return new Map();
+  const isPostgres = database.dialect.name === "postgres";
+  const hashes = isPostgres ? "unnest($1::text[]) as h(value)" : "json_each(?1) as h";
+  const sql = `select h.value as hash, j.embedding_vector as vector from ${hashes} join embedding_jobs as j on j.id = (select t.id from embedding_jobs as t where t.text_hash = h.value and t.embedding_model = ${database.dialect.mark(2)} and t.status = 'completed' limit 1)`;
+  const rows = await session.query({ name: "embeddings.twins", sql }, [
+    database.dialect.keys([...new Set(asked.hashes)]),
+    asked.model,
+  ]);
+  return new Map(rows.map((row) => [String(row.hash), fromStored(row.vector)!]));
+}
