@@ -2,7 +2,8 @@ const NAME_WORDS_MAX = 4;
 const WORDS_MAX = 200;
 /** A query this short may be a name as people type it, without capitals. */
 const BARE_NAME_WORDS_MAX = 3;
-const AROUND_WORDS = /^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu;
+/** From the first letter to the last one. */
+const BARE_WORD = /[\p{L}\p{N}](?:.*[\p{L}\p{N}])?/u;
 
 /**
  * Runs of words that may be the name of something. A single word has to look like a name: "water" in a question is
@@ -12,8 +13,7 @@ export function namesIn(query: string): string[] {
   const words = query
     .split(/\s+/)
     .slice(0, WORDS_MAX)
-    .map((word) => word.replaceAll(AROUND_WORDS, ""))
-    .filter((word) => word !== "");
+    .flatMap((word) => BARE_WORD.exec(word)?.[0] ?? []);
   const isBare = words.length <= BARE_NAME_WORDS_MAX;
   const names = new Set<string>();
   for (const [start, word] of words.entries()) {

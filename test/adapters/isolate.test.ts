@@ -119,6 +119,12 @@ for (const kind of ["process", "thread"] as const) {
       await assert.rejects(isolates.call("greet", "later"), withCode("shutting_down", /closed/));
     });
 
+    it("what cannot be sent fails the call, and the next one works", async () => {
+      const isolates = open({ kind });
+      await assert.rejects(isolates.call("echo", { work: () => undefined }), /could not be cloned/);
+      assert.equal(await isolates.call("greet", "again"), "hello again");
+    });
+
     it("a module that cannot be loaded fails the call", async () => {
       const isolates = open({ kind, module: besides(import.meta.url, "not-there") });
       await assert.rejects(isolates.call("greet", "you"), withCode("isolate_died", /the hazard died/));

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { QuarryError } from "../../src/index.ts";
-import { DATABASES, type TestDatabase } from "../support/databases.ts";
+import { DATABASES, PGVECTOR, type TestDatabase } from "../support/databases.ts";
 import { type Desk, MODEL, openDesk, until, vectorOf } from "./desk.ts";
 
-for (const { name, open } of DATABASES) {
+for (const { name, open } of [...DATABASES, PGVECTOR]) {
   describe(`embedding jobs on ${name}`, () => {
     let test: TestDatabase;
     let desk: Desk;

@@ -72,6 +72,15 @@ describe("a snippet", () => {
     assert.ok(shown("boiler", `${emoji} boiler ${emoji}`).snippet.isWellFormed());
   });
 
+  it("is not cut inside an emoji of several parts or between a letter and its accent", () => {
+    for (const character of ["👨‍👩‍👧‍👦", "q\u0323\u0307"]) {
+      for (let shift = 0; shift < character.length; shift++) {
+        const { snippet } = shown("x", "a".repeat(shift) + character.repeat(120));
+        assert.equal(snippet.replace(/^a*/, "").replaceAll(character, ""), " …", `${character} ${shift}`);
+      }
+    }
+  });
+
   it("gives offsets, so that markup in the text stays text", () => {
     const { snippet, words } = shown("boiler", 'A <b onclick="x">boiler</b> & more');
     assert.equal(snippet, 'A <b onclick="x">boiler</b> & more');
@@ -122,10 +131,12 @@ describe("names in a query", () => {
   it("may be written small when there is nothing else", () => {
     assert.deepEqual(namesIn("ada lovelace"), ["ada", "ada lovelace", "lovelace"]);
     assert.deepEqual(namesIn('"Ada"'), ["Ada"]);
+    assert.deepEqual(namesIn("(O'Neill?)"), ["O'Neill"]);
     assert.deepEqual(namesIn("?! …"), []);
   });
 
   it("stay few however long the query is", () => {
     assert.ok(namesIn("Name ".repeat(4_000)).length <= 800);
+    assert.equal(namesIn(`a${"!".repeat(19_998)}a`).length, 1);
   });
 });

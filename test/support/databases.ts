@@ -1,7 +1,14 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Database, migrate, openDatabase, readMigrations } from "../../src/index.ts";
+import {
+  type Database,
+  type DatabaseSettings,
+  migrate,
+  openDatabase,
+  readMigrations,
+} from "../../src/index.ts";
+import { startPgvector } from "./pgvector.ts";
 import { freshPostgres } from "./postgres.ts";
 
 export interface TestDatabase {
@@ -31,13 +38,24 @@ export const DATABASES: readonly { name: string; open(): Promise<TestDatabase> }
   },
 ];
 
+/** For what looks different where PostgreSQL has pgvector. */
+export const PGVECTOR: (typeof DATABASES)[number] = {
+  name: "PostgreSQL with pgvector",
+  open: async () => {
+    const folder = await mkdtemp(join(tmpdir(), "quarry-test-"));
+    const { url, stop } = await startPgvector();
+    return prepared(url, "postgres", folder, stop, { poolMax: 1 });
+  },
+};
+
 async function prepared(
   url: string,
   dialect: string,
   folder: string,
   drop: () => Promise<void>,
+  settings: DatabaseSettings = {},
 ): Promise<TestDatabase> {
-  const database = openDatabase(url);
+  const database = openDatabase(url, settings);
   await migrate(database, readMigrations(join(import.meta.dirname, "../../migrations", dialect)));
   return {
     database,

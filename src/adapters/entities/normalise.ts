@@ -13,6 +13,7 @@ export function normaliseName(name: string): string {
     .toLowerCase()
     // What that makes of the Turkish "İ".
     .replaceAll("i\u0307", "i")
+    // "J. R. R." is "J.R.R.".
     .replaceAll(/(?<=\b\p{L}\.)\s+(?=\p{L}\.)/gu, "")
     .replaceAll(/(?<=\b\p{L})\.(?=\p{L}\b)|(?<=\.\p{L})\./gu, "")
     .replaceAll(/['’]s?\b/g, "")

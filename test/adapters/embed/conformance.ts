@@ -44,10 +44,12 @@ export function testEmbedder(name: string, open: () => Promise<Embedder>): void 
     });
 
     it("a text longer than the window is read to its end", async () => {
-      const long = "The harbour was rebuilt after the storm. ".repeat(80);
+      const times = (text: string, windows: number) =>
+        text.repeat(Math.ceil((windows * embedder.tokensMax) / embedder.tokenizer.count(text)));
+      const long = times("The harbour was rebuilt after the storm. ", 2.5);
       assert.ok(embedder.tokenizer.count(long) > 2 * embedder.tokensMax);
       const { vectors } = await embedder.embed(
-        [long, `${long}${"Penguins live on fish and krill. ".repeat(40)}`],
+        [long, `${long}${times("Penguins live on fish and krill. ", 1.25)}`],
         signal,
       );
       const [plain, withEnd] = vectors;

@@ -49,6 +49,20 @@ describe("the local extractor", () => {
     assert.deepEqual(namesOf(await read(text)), []);
   });
 
+  it("does not cut names at letters that English does not have", async () => {
+    const text = "In Kraków, Lech Wałęsa met Recep Erdoğan, Nguyễn Văn Trỗi and the firm Škoda Auto.";
+    const { entities } = await read(text);
+    const names = ["Kraków", "Lech Wałęsa", "Recep Erdoğan", "Nguyễn Văn Trỗi", "Škoda Auto"];
+    assert.deepEqual(
+      entities.map(({ name }) => name),
+      names,
+    );
+    assert.deepEqual(
+      entities.map(({ start, end }) => text.slice(start, end)),
+      names,
+    );
+  });
+
   it("takes no name from code that lost its fence", async () => {
     const text =
       'const session = new Session({ url: Config.url });\nif (session.isOpen) { Logger.info("Open", session); }\nreturn Session.from(Config, { retries: 3 });\n```';

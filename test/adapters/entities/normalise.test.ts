@@ -11,6 +11,8 @@ describe("normalised names", () => {
     ["Straße", "STRASSE"],
     ["Ｓｏｎｙ", "Sony"],
     ["O’Connor", "O'Connor"],
+    ["J. R. R. Tolkien", "J.R.R. Tolkien", "JRR Tolkien"],
+    ["İstanbul", "Istanbul"],
     ["Saint-Rémy", "Saint Re\u0301my"],
   ];
   for (const names of same) {

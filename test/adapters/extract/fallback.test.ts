@@ -36,6 +36,25 @@ describe("when the native PDF engine does not help", { timeout: 60_000 }, () => 
     });
   });
 
+  test("a font that does not tell its letters leaves the page to OCR", async () => {
+    const reader = await openReader({ ...setup, pdfEngine: "unpdf" });
+    const letters = "01".repeat(20).concat("02".repeat(20));
+    const source = letter
+      .toString("latin1")
+      .replace(
+        /<< \/Type \/Font \/Subtype \/Type1 \/BaseFont \/Helvetica [^>]*>>/,
+        "<< /Type /Font /Subtype /Type0 /BaseFont /X /Encoding /Identity-H /DescendantFonts [90 0 R] >>",
+      )
+      .replace(/\(Dear[^)]*\)/, `<${letters}>`)
+      .replace(
+        "xref\n",
+        "90 0 obj\n<< /Type /Font /Subtype /CIDFontType2 /BaseFont /X /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> >>\nendobj\nxref\n",
+      );
+    const file = await files.put("strange.pdf", Buffer.from(source, "latin1"));
+    const pages = await reader.read({ file, pages: [1], furniture: [] });
+    assert.deepEqual(pages, [{ pageNumber: 1, markdown: "", needsOcr: true }]);
+  });
+
   test("a file that it refuses goes to the other engine, and its own words are kept when both refuse", async () => {
     const refusing: PdfEngine = {
       name: "liteparse",

@@ -45,6 +45,12 @@ describe("formats", { timeout: 60_000 }, () => {
       assert.equal(text, '```yaml\ntitle: "On Rivers"\ntags: [a]\n```\n\n# Other\n\nText');
     });
 
+    test("front matter may be all there is, and a rule at the start is none", async () => {
+      assert.equal((await read("stub.md", "---\ntitle: On Rivers\n---")).inspection.title, "On Rivers");
+      const ruled = "---\n\nWords between rules.\n\n---\n\nMore words.";
+      assert.equal((await read("ruled.md", ruled)).text, ruled);
+    });
+
     test("a heading inside a code block is no title", async () => {
       const { inspection } = await read("readme.md", "```sh\n# install\n```\n\n## Usage");
       assert.equal(inspection.title, "Usage");
@@ -87,6 +93,18 @@ describe("formats", { timeout: 60_000 }, () => {
       );
       assert.equal(lone.text, "a\ufffdb");
       assert.equal(cleanText("a\ud800b"), "a\ufffdb");
+    });
+
+    test("words are written as people type them: accents in place, no ligatures, no soft hyphens", async () => {
+      const { text } = await read("typeset.txt", "cafe\u0301 \ufb01nance o\ufb03ce co\u00adoperation x²");
+      assert.equal(text, "café finance office cooperation x²");
+    });
+
+    test("that speaks of PDFs is text all the same", async () => {
+      const words = "A PDF file starts with %PDF-1.7 and ends with %%EOF.";
+      const { inspection, text } = await read("about.md", words);
+      assert.equal(inspection.mediaType, "text/markdown");
+      assert.equal(text, words);
     });
 
     test("code is fenced in its language, with a fence that it cannot close", async () => {
@@ -138,8 +156,8 @@ describe("formats", { timeout: 60_000 }, () => {
     });
 
     test("nested too deeply it keeps its words", async () => {
-      const deep = `<html>${"<div>".repeat(5000)}<p>Deep &amp; dark</p><p>words</p>${"</div>".repeat(5000)}`;
-      assert.equal((await read("deep.html", deep)).text, "Deep & dark\n\nwords");
+      const deep = `<html>${"<div>".repeat(5000)}<p>Deep &amp; d&auml;rk</p><p>w&#111;rds</p>${"</div>".repeat(5000)}`;
+      assert.equal((await read("deep.html", deep)).text, "Deep & därk\n\nwords");
     });
 
     test("its declared charset counts", async () => {
@@ -151,6 +169,27 @@ describe("formats", { timeout: 60_000 }, () => {
         ]),
       );
       assert.equal(text, "日本");
+      // Left over from before the page was converted: in UTF-16 nobody could have read it.
+      const converted = '<html><meta charset="unicode"><title>1. Größe</title><p>Größe</p>';
+      const { inspection, text: words } = await read("mail.htm", converted);
+      assert.equal(words, "Größe");
+      assert.equal(inspection.title, "1. Größe");
+    });
+
+    test("what its reader does not see is left out", async () => {
+      const { text } = await read(
+        "page.html",
+        '<html><p>Seen</p><p style="color: red; display:none">one</p><p style="Visibility : hidden">two</p><p hidden>three</p><p style="display: block">too</p>',
+      );
+      assert.equal(text, "Seen\n\ntoo");
+    });
+
+    test("elements that somebody made up are read, whatever they are called", async () => {
+      const { text } = await read(
+        "page.html",
+        "<html><p>One</p><style-guide><p>Two</p></style-guide><script-list>Three</script-list><style>p{}</style><p>Four</p>",
+      );
+      assert.equal(text.replaceAll(/\s+/g, " "), "One Two Three Four");
     });
 
     test("tables that only place things lose their frame, not their words", async () => {
@@ -205,6 +244,16 @@ describe("formats", { timeout: 60_000 }, () => {
     test("without a title the first heading is it", async () => {
       const { inspection } = await read("a.docx", makeDocx({ blocks: [{ heading: "On Clay", level: 2 }] }));
       assert.equal(inspection.title, "On Clay");
+      const numbered = await read("b.docx", makeDocx({ blocks: [{ heading: "1. On *Clay*" }] }));
+      assert.equal(numbered.inspection.title, "1. On Clay");
+    });
+
+    test("a title that never ends does not keep the reader", async (t) => {
+      const impatient = openExtractor({ processes: 1, deadlineMs: 20_000 });
+      t.after(() => impatient.close());
+      const title = { name: "docProps/core.xml", content: "<dc:title".repeat(100_000) };
+      const file = await files.put("c.docx", makeDocx({ blocks: [{ heading: "On Clay" }], more: [title] }));
+      assert.equal((await extract(impatient, file)).inspection.title, "On Clay");
     });
 
     test("other Office files and archives are refused by what they are", async () => {

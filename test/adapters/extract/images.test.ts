@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import sharp from "sharp";
+import { imagePages } from "../../../src/adapters/extract/image-header.ts";
 import { openExtractor } from "../../../src/adapters/extract/local.ts";
 import type { Extractor } from "../../../src/adapters/extract.ts";
 import { isQuarryError } from "../../../src/errors.ts";
@@ -53,6 +54,19 @@ describe("pictures", { timeout: 60_000 }, () => {
     const picture = await extractor.picture(await files.put("photo.jpg", lying), 1, signal);
     const { width, height, orientation } = await sharp(picture).metadata();
     assert.deepEqual([width, height, orientation ?? 1], [30, 20, 1]);
+  });
+
+  test("a broken thumbnail does not hide how the photo lies", () => {
+    const exif = Buffer.from(
+      "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\xff\xff\xff\xff",
+      "latin1",
+    );
+    const jpeg = Buffer.concat([
+      Buffer.from([0xff, 0xd8, 0xff, 0xe1, 0, exif.length + 2]),
+      exif,
+      Buffer.from([0xff, 0xc0, 0, 11, 8, 0, 20, 0, 30, 1, 1, 0x11, 0]),
+    ]);
+    assert.deepEqual(imagePages(jpeg, "jpeg"), [{ width: 30, height: 20, orientation: 6 }]);
   });
 
   test("a TIFF of several pages has as many", async () => {

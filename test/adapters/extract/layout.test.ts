@@ -85,6 +85,56 @@ describe("layout of PDFs", { timeout: 60_000 }, () => {
     assert.doesNotMatch(markdown, /Part/);
   });
 
+  test("pages that lie on their side or on their head are read like others", async () => {
+    for (const rotate of [90, 180, 270] as const) {
+      const { text: markdown, pages } = await read([
+        {
+          rotate,
+          items: [
+            text("The first line of a page", { x: 72, y: 100 }),
+            text("goes before its second one.", { x: 72, y: 114 }),
+          ],
+        },
+      ]);
+      assert.equal(markdown, "The first line of a page goes before its second one.", `${rotate}`);
+      assert.equal(pages[0]!.needsOcr, false);
+    }
+  });
+
+  test("a table that stands sideways is read after the text, a label in the margin is left out", async () => {
+    const sideways = (words: string, x: number) => `BT /F0 10 Tf 0 1 -1 0 ${x} 100 Tm (${words}) Tj ET`;
+    const rows = Array.from({ length: 6 }, (_, row) =>
+      sideways(`Row ${row} of the wide table.`, 200 + row * 40),
+    );
+    const upright = "BT /F0 10 Tf 72 740 Td (Words above the table.) Tj ET";
+    const whole = await readContent([upright, ...rows].join("\n"));
+    assert.match(whole, /^Words above the table\.\s+Row 0 of the wide table\./);
+    assert.match(whole, /Row 5 of the wide table\.$/);
+    assert.equal(await readContent(`${upright} ${sideways("A label", 20)}`), "Words above the table.");
+  });
+
+  test("what was typed onto a page and into its fields is read, but no password", async () => {
+    const field = (id: number, value: string, more = "") =>
+      `${id} 0 obj\n<< /Type /Annot /Subtype /Widget /FT /Tx /T (${id}) /V (${value}) /Rect [72 600 300 620] ${more} >>\nendobj\n`;
+    const source = makePdf({ pages: [{ items: [text("Name:", { x: 72, y: 90 })] }] })
+      .toString("latin1")
+      .replace("/Type /Catalog", "/Type /Catalog /AcroForm << /Fields [91 0 R 92 0 R] >>")
+      .replace("/Type /Page ", "/Type /Page /Annots [90 0 R 91 0 R 92 0 R] ")
+      .replace(
+        "xref\n",
+        `90 0 obj\n<< /Type /Annot /Subtype /FreeText /Contents (A remark) /Rect [72 500 300 520] >>\nendobj\n${field(91, "Ada Stone")}${field(92, "secret", "/Ff 8192")}xref\n`,
+      );
+    const file = await files.put("form.pdf", Buffer.from(source, "latin1"));
+    assert.equal((await extract(extractor, file)).text, "Name:\n\nA remark\n\nAda Stone");
+  });
+
+  async function readContent(operators: string): Promise<string> {
+    const stream = `<< /Length ${operators.length} >>\nstream\n${operators}\nendstream`;
+    const source = makePdf({ pages: [{ items: [] }] }).toString("latin1");
+    const changed = source.replace(/<< +\/Length[\s\S]*?endstream/, stream);
+    return (await extract(extractor, await files.put("content.pdf", Buffer.from(changed, "latin1")))).text;
+  }
+
   test("a page is drawn at 200 dpi and upright, and a huge one smaller", async () => {
     const sideways = { ...LETTER, rotate: 90 as const, items: [text("Turned", { x: 72, y: 72 })] };
     const huge = { width: 14_400, height: 14_400, items: [text("Huge", { x: 72, y: 72, size: 400 })] };

@@ -104,6 +104,29 @@ export function testTextIndex(
       assert.equal((await found("version 24"))[0], "js");
     });
 
+    it("takes a word of Katakana as one, and wide letters as plain ones", async () => {
+      await index.upsert([
+        entry("server", "新しいサーバーを設定する。型番はＡＢＣ１２３です。"),
+        entry("football", "サッカーの試合とバナナ"),
+      ]);
+      assert.deepEqual(await found("サーバー"), ["server"]);
+      assert.deepEqual(await found("ABC123"), ["server"]);
+      assert.deepEqual(await found("ａｂｃ１２３"), ["server"]);
+    });
+
+    it("looks for letters in one piece, however they were typed", async () => {
+      await index.upsert([entry("ko", "한국어 문서입니다")]);
+      assert.deepEqual(await found("한국어".normalize("NFD")), ["ko"]);
+    });
+
+    it("asks nothing more of a chunk because of an emoji", async () => {
+      await index.upsert([entry("coffee", "Where to drink coffee"), entry("tea", "Where to drink tea")]);
+      const [plain, adorned] = await Promise.all(
+        ["coffee", "coffee ❤️"].map((query) => index.search(query, { limit: 1, filter: { tenant } })),
+      );
+      assert.deepEqual(adorned, plain);
+    });
+
     it("finds text in scripts that write without spaces", async () => {
       await index.upsert([
         entry("zh", "石灰石采石场位于山谷的北部，每年生产十万吨石料。"),
