@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { chosenEmbedder } from "./adapters/embed/choice.ts";
+import { type Changes, followChanges } from "./changes.ts";
 import { loadSettings, type Settings } from "./config.ts";
 import type { Database } from "./database/database.ts";
 import { migrate, readMigrations } from "./database/migrate.ts";
@@ -13,6 +14,7 @@ import { type DocumentQueues, documentQueues } from "./documents/queues.ts";
 import { EmbeddingJobs } from "./embeddings/jobs.ts";
 import { embeddingLane } from "./embeddings/lane.ts";
 import { embeddingQueue, type JobPayload } from "./embeddings/queue.ts";
+import { remoteEmbeddings } from "./embeddings/remote.ts";
 import { setDefaultModel } from "./embeddings/rules.ts";
 import { vectorTypeOf } from "./embeddings/vectors.ts";
 import { messageOf, QuarryError } from "./errors.ts";
@@ -21,11 +23,13 @@ import { createLog, type Log } from "./log.ts";
 import type { OpenedParts } from "./parts.ts";
 import { Crew } from "./queue/crew.ts";
 import type { Queue } from "./queue/declaration.ts";
+import { createJanitor, type Janitor } from "./queue/janitor.ts";
 import type { LaneDeclaration } from "./queue/lane.ts";
 import { checkedLane, Pauses } from "./queue/pauses.ts";
 import { prepareQueue } from "./queue/prepare.ts";
+import { RemoteWork } from "./queue/remote.ts";
 import { openQueue } from "./queue/store.ts";
-import { type WorkerProcess, WorkerProcesses } from "./queue/worker-processes.ts";
+import { type WorkerProcess, WorkerProcesses, type WorkerState } from "./queue/worker-processes.ts";
 import { checkReadiness, type Readiness } from "./readiness.ts";
 import { openSearch, type Search } from "./search/search.ts";
 import { VERSION } from "./version.ts";
@@ -49,8 +53,14 @@ export interface Quarry {
   work(options?: WorkOptions): Promise<Crew>;
   /** Brings over documents of the system before, from its own database or from this one. */
   migrateLegacy(fromUrl?: string): Promise<LegacyReport>;
-  /** Processes that are at work. */
-  workers(): Promise<WorkerProcess[]>;
+  /** For workers that are not processes of this program. */
+  readonly remote: RemoteWork;
+  /** Processes and workers elsewhere that are at work, unless other states are asked for. */
+  workers(states?: readonly WorkerState[]): Promise<WorkerProcess[]>;
+  /** Looks after the rows of workers that fell silent, in a process that runs no lanes. */
+  tend(): Janitor;
+  /** What happens to documents and jobs, in any process, as it happens. */
+  changes(options: { since?: string | undefined; signal: AbortSignal }): AsyncGenerator<Changes>;
   /** Rows of every queue by status. */
   counts(): Promise<QueueCounts[]>;
   /** Whether what is handed in now would be kept. */
@@ -88,7 +98,8 @@ export async function openQuarry(given: Partial<Settings> = {}): Promise<Quarry>
     await setDefaultModel(database, model);
     const vectorType = await vectorTypeOf(database);
     const embeddings = new EmbeddingJobs({ database, queue: jobQueue, model, vectorType });
-    return new App({ settings, log, database, queues, jobQueue, embeddings, files });
+    const workers = new WorkerProcesses(database, { silentMs: settings.staleMs });
+    return new App({ settings, log, database, queues, jobQueue, embeddings, files, workers });
   } catch (error) {
     await database.close();
     throw error;
@@ -103,21 +114,25 @@ interface AppParts {
   readonly jobQueue: Queue<JobPayload>;
   readonly embeddings: EmbeddingJobs;
   readonly files: DataFolder;
+  readonly workers: WorkerProcesses;
 }
 
 class App implements Quarry {
   readonly settings: Settings;
   readonly documents: Documents;
   readonly embeddings: EmbeddingJobs;
+  readonly remote: RemoteWork;
   readonly lanes: LaneControl;
   readonly #app: AppParts;
   readonly #crews: Crew[] = [];
+  readonly #janitors: Janitor[] = [];
   #parts: Promise<OpenedParts> | undefined;
 
   constructor(app: AppParts) {
     this.#app = app;
     this.settings = app.settings;
     this.embeddings = app.embeddings;
+    this.remote = remoteWork(app);
     this.documents = new Documents(this.#documentsParts);
     this.lanes = laneControl(app);
   }
@@ -150,6 +165,8 @@ class App implements Quarry {
       ...this.settings,
       ...this.#app,
       lanes: lanes.filter(({ queue }) => wanted?.includes(queue.name) ?? true),
+      // Also what workers elsewhere take from.
+      ...(!wanted && { tended: queuesOf(this.#app) }),
       ...(options.graceMs !== undefined && { graceMs: options.graceMs }),
     });
     this.#crews.push(crew);
@@ -179,8 +196,24 @@ class App implements Quarry {
     return migrateLegacy(this.#documentsParts, from).finally(() => from.close());
   }
 
-  workers(): Promise<WorkerProcess[]> {
-    return new WorkerProcesses(this.#app.database, { silentMs: this.settings.staleMs }).list();
+  workers(states?: readonly WorkerState[]): Promise<WorkerProcess[]> {
+    return this.#app.workers.list(states);
+  }
+
+  tend(): Janitor {
+    const { database, log } = this.#app;
+    const janitor = createJanitor({
+      database,
+      queues: queuesOf(this.#app),
+      everyMs: this.settings.checkEveryMs,
+      log,
+    });
+    this.#janitors.push(janitor.start());
+    return janitor;
+  }
+
+  changes(options: { since?: string | undefined; signal: AbortSignal }): AsyncGenerator<Changes> {
+    return followChanges(this.#app.database, options);
   }
 
   counts(): Promise<QueueCounts[]> {
@@ -200,6 +233,7 @@ class App implements Quarry {
 
   async close(): Promise<void> {
     for (const crew of this.#crews.splice(0)) await crew.stop();
+    for (const janitor of this.#janitors.splice(0)) await janitor.stop();
     await (await this.#parts?.catch(() => undefined))?.close();
     await this.#app.database.close();
   }
@@ -218,6 +252,12 @@ class App implements Quarry {
 
 function queuesOf({ queues, jobQueue }: AppParts): Queue[] {
   return [...Object.values(queues), jobQueue] as Queue<object>[];
+}
+
+function remoteWork({ database, workers, jobQueue, embeddings, settings }: AppParts): RemoteWork {
+  const { vectorType } = embeddings;
+  const queues = [remoteEmbeddings({ database, queue: jobQueue, vectorType })];
+  return new RemoteWork({ database, workers, queues, pollMs: settings.pollMs });
 }
 
 function laneControl(app: AppParts): LaneControl {

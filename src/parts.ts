@@ -1,5 +1,9 @@
 import { join } from "node:path";
+import { chosenEmbedder } from "./adapters/embed/choice.ts";
 import { openLocalEmbedder } from "./adapters/embed/local.ts";
+import { openOllamaEmbedder } from "./adapters/embed/ollama.ts";
+import { openOpenAiEmbedder } from "./adapters/embed/openai.ts";
+import type { Embedder } from "./adapters/embed.ts";
 import { openEmbeddedIndex } from "./adapters/embedded-index.ts";
 import { openLocalEntities } from "./adapters/entities/local.ts";
 import { openExtractor } from "./adapters/extract/local.ts";
@@ -7,6 +11,7 @@ import { openSqlGraph } from "./adapters/graph/sql.ts";
 import { openTesseract } from "./adapters/ocr/tesseract.ts";
 import type { Settings } from "./config.ts";
 import type { PipelineParts } from "./documents/lane-parts.ts";
+import type { Log } from "./log.ts";
 
 export interface OpenedParts extends PipelineParts {
   close(): Promise<void>;
@@ -15,7 +20,7 @@ export interface OpenedParts extends PipelineParts {
 /** Settings → adapters. Models are loaded when they are first asked. */
 export async function openParts(
   settings: Settings,
-  base: Pick<PipelineParts, "database" | "queues" | "files">,
+  { log, ...base }: Pick<PipelineParts, "database" | "queues" | "files"> & { log: Log },
 ): Promise<OpenedParts> {
   const opened: { close(): Promise<void> }[] = [];
   const keep = <T extends { close(): Promise<void> }>(part: T): T => {
@@ -26,7 +31,7 @@ export async function openParts(
     for (const part of opened.splice(0).reverse()) await part.close();
   };
   try {
-    const embedder = keep(await openLocalEmbedder());
+    const embedder = keep(await openEmbedder(settings, log));
     const index = keep(
       await openEmbeddedIndex({
         path: join(base.files.root, "index.db"),
@@ -52,5 +57,22 @@ export async function openParts(
   } catch (error) {
     await close();
     throw error;
+  }
+}
+
+function openEmbedder(settings: Settings, log: Log): Promise<Embedder> {
+  const { provider, model } = chosenEmbedder(settings.embedder);
+  const shared = { model, timeoutMs: settings.modelTimeoutMs, log };
+  switch (provider) {
+    case "local":
+      return openLocalEmbedder();
+    case "ollama":
+      return openOllamaEmbedder({ ...shared, host: settings.ollamaHost });
+    case "openai": {
+      const { openaiBaseUrl: baseUrl, openaiApiKey: apiKey } = settings;
+      return openOpenAiEmbedder({ ...shared, baseUrl, ...(apiKey !== undefined && { apiKey }) });
+    }
+    default:
+      return provider satisfies never;
   }
 }

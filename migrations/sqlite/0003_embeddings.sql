@@ -117,6 +117,11 @@ create index embedding_job_failures_created on embedding_job_failures(created_at
 create index embedding_job_failures_rule on embedding_job_failures(rule_id);
 create index rules_project on rules(project_id);
 
+-- What has changed since somebody last looked.
+create index documents_updated on documents(updated_at);
+create index embedding_jobs_updated on embedding_jobs(updated_at);
+create index embedding_job_failures_updated on embedding_job_failures(updated_at);
+
 -- A rule that is new or says something else gets a job; jobs for what it said before are no longer wanted.
 -- keep
 create trigger rules_make_job after insert on rules

@@ -1,21 +1,21 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { parentPort, Worker as Thread } from "node:worker_threads";
+import { Worker as Thread } from "node:worker_threads";
 import { type ErrorCode, isQuarryError, messageOf, QuarryError } from "../errors.ts";
 
 /**
- * Work that may hang, eat memory or crash runs in an isolate: a thread or a process that is given one call at a
- * time and is killed when the call takes too long, grows too large or is no longer wanted. Its death is the
- * failure of that call and of nothing else; the next call gets a new one.
+ * Work that may hang, eat memory or crash runs in an isolate: a process that is given one call at a time and is
+ * killed when the call takes too long, grows too large or is no longer wanted. Its death is the failure of that
+ * call and of nothing else; the next call gets a new one. A thread would not do: one that fills its heap takes the
+ * whole program along, not always but often.
  */
 export interface IsolateSettings {
   /** For messages: "the PDF reader". */
   readonly name: string;
   /** A module that calls `serveIsolate`. */
   readonly module: URL;
-  /** A thread shares our memory limit and crashes with native code; a process does neither. */
-  readonly kind: "thread" | "process";
+  readonly kind?: "process";
   /** How many run at once. */
   readonly size: number;
   readonly deadlineMs: number;
@@ -45,12 +45,12 @@ type Answer =
   | { readonly value: unknown }
   | { readonly error: { readonly code: ErrorCode | undefined; readonly message: string } };
 
-/** What isolates have in common whether they are threads or processes. */
+/** A process as seen from here. */
 interface Channel {
   send(request: Request): void;
   onAnswer(listener: (answer: Answer) => void): void;
   onEnd(listener: (how: string) => void): void;
-  /** Resident memory, where it is not that of the whole process. */
+  /** Resident memory, where the system tells. */
   residentMb(): number | undefined;
   ref(): void;
   unref(): void;
@@ -146,7 +146,7 @@ class Member {
   constructor(settings: IsolateSettings, on: { onFree: () => void; onGone: () => void }) {
     this.#settings = settings;
     this.#onFree = on.onFree;
-    this.#channel = settings.kind === "thread" ? threadChannel(settings) : processChannel(settings);
+    this.#channel = startProcess(settings);
     this.#channel.onAnswer((answer) => this.#answered(answer));
     this.#channel.onEnd((how) => {
       this.#isGone = true;
@@ -217,28 +217,7 @@ class Member {
   }
 }
 
-function threadChannel(settings: IsolateSettings): Channel {
-  const thread = new Thread(settings.module, {
-    resourceLimits: { maxOldGenerationSizeMb: settings.memoryMb },
-    stdout: false,
-    stderr: false,
-  });
-  let lastWords = "";
-  thread.on("error", (error) => {
-    lastWords = messageOf(error);
-  });
-  return {
-    send: (request) => thread.postMessage(request),
-    onAnswer: (listener) => thread.on("message", listener),
-    onEnd: (listener) => thread.on("exit", (code) => listener(lastWords || `exit code ${code}`)),
-    residentMb: () => undefined,
-    ref: () => thread.ref(),
-    unref: () => thread.unref(),
-    kill: () => void thread.terminate(),
-  };
-}
-
-function processChannel(settings: IsolateSettings): Channel {
+function startProcess(settings: IsolateSettings): Channel {
   const child: ChildProcess = fork(fileURLToPath(settings.module), [], {
     serialization: "advanced",
     stdio: ["ignore", "ignore", "ignore", "ipc"],
@@ -284,8 +263,7 @@ export type IsolateMethods = Record<string, (input: never) => unknown>;
 /** The other end: answers calls one after the other. `open` is given what the settings call `setup`. */
 export function serveIsolate(open: (setup: never) => IsolateMethods | Promise<IsolateMethods>): void {
   let methods: Promise<IsolateMethods> | undefined;
-  const answer = (message: Answer) =>
-    parentPort ? parentPort.postMessage(message) : process.send?.(message);
+  const answer = (message: Answer) => process.send?.(message);
   const receive = async (request: Request) => {
     if ("setup" in request) {
       methods = Promise.resolve(open(request.setup as never));
@@ -303,14 +281,11 @@ export function serveIsolate(open: (setup: never) => IsolateMethods | Promise<Is
       });
     }
   };
-  if (parentPort) parentPort.on("message", receive);
-  else {
-    process.on("message", receive);
-    process.on("disconnect", () => process.exit());
-    // Ctrl-C reaches every process of a terminal. What runs may be finished; whoever started us ends us.
-    for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => undefined);
-    endWithParent();
-  }
+  process.on("message", receive);
+  process.on("disconnect", () => process.exit());
+  // Ctrl-C reaches every process of a terminal. What runs may be finished; whoever started us ends us.
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => undefined);
+  endWithParent();
 }
 
 const ORPHAN_LOOK_EVERY_MS = 1000;

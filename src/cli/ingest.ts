@@ -94,7 +94,7 @@ async function workUntilDone(
   ids: readonly string[],
   signal: AbortSignal,
 ): Promise<Progress> {
-  const others = await quarry.workers();
+  const others = (await quarry.workers()).filter(({ lanes }) => lanes.length > 0);
   let crew = others.length === 0 ? await quarry.work({ graceMs: GRACE_MS }) : undefined;
   if (!crew) output.line(`${others.length} worker${others.length === 1 ? " is" : "s are"} at it already.`);
   const bars = new ProgressBars(() => systemClock.monotonic());

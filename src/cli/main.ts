@@ -10,6 +10,7 @@ import { addLanes } from "./lanes.ts";
 import { addMigrate } from "./migrate.ts";
 import { plain } from "./output.ts";
 import { addSearch } from "./search.ts";
+import { addServe } from "./serve.ts";
 import { addStatus } from "./status.ts";
 import { addWork } from "./work.ts";
 
@@ -27,6 +28,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   addStatus(program);
   addDocuments(program);
   addWork(program);
+  addServe(program);
   addLanes(program);
   addMigrate(program);
   addDemo(program, systemClock);

@@ -1,6 +1,7 @@
 import type { Database } from "../database/database.ts";
 import { messageOf } from "../errors.ts";
 import { type Log, silentLog } from "../log.ts";
+import type { Queue } from "./declaration.ts";
 import { createJanitor, type Janitor } from "./janitor.ts";
 import type { LaneDeclaration } from "./lane.ts";
 import { PAUSE_TOPIC, Pauses } from "./pauses.ts";
@@ -10,6 +11,8 @@ import { WorkerProcesses } from "./worker-processes.ts";
 export interface CrewSettings {
   readonly database: Database;
   readonly lanes: readonly LaneDeclaration<object>[];
+  /** Queues the janitor looks after; those of the lanes, unless said. */
+  readonly tended?: readonly Queue[];
   readonly heartbeatMs: number;
   /** How often the janitor goes round. */
   readonly checkEveryMs: number;
@@ -46,7 +49,7 @@ export class Crew {
     });
     this.#janitor = createJanitor({
       database,
-      queues: lanes.map(({ queue }) => queue),
+      queues: settings.tended ?? lanes.map(({ queue }) => queue),
       everyMs: settings.checkEveryMs,
       log: this.#log,
     });

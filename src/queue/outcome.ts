@@ -1,11 +1,15 @@
 import type { Transaction } from "../database/database.ts";
 import type { Key } from "./roll-up.ts";
 
-/** A row that this worker may work on until its lease is lost. */
-export interface Claim<Payload extends object = Record<string, unknown>> {
+/** What says that a row was claimed: whoever shows it may write about the row. */
+export interface Ticket {
   readonly key: Key;
   /** Raised by every claim. A write with an older token is refused. */
   readonly token: number;
+}
+
+/** A row that this worker may work on until its lease is lost. */
+export interface Claim<Payload extends object = Record<string, unknown>> extends Ticket {
   /** 1 for the first try. */
   readonly attempt: number;
   readonly attemptsMax: number;

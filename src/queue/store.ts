@@ -12,7 +12,7 @@ import {
   type QueuePage,
   readValue,
 } from "./list.ts";
-import type { Claim, Outcome, Settlement, Verdict } from "./outcome.ts";
+import type { Claim, Outcome, Settlement, Ticket, Verdict } from "./outcome.ts";
 import type { Key } from "./roll-up.ts";
 import { type SettleOptions, Settler } from "./settle.ts";
 import {
@@ -36,7 +36,9 @@ export interface QueueStore<Payload extends object = Record<string, unknown>> {
   /** Renews leases. Claims whose key is not in the answer are lost. */
   extend(claims: readonly Claim<object>[]): Promise<Set<Key>>;
   /** Which of these claims still stand. Only reads. */
-  stillHeld(claims: readonly Claim<object>[]): Promise<Set<Key>>;
+  stillHeld(claims: readonly Ticket[]): Promise<Set<Key>>;
+  /** The claims that keys and tokens stand for, without their rows; those that were lost are not there. Only reads. */
+  findHeld(tickets: readonly Ticket[]): Promise<Map<Key, Claim<object>>>;
   /** Writes down what became of claims, in the order given. */
   settle(settlements: readonly Settlement[], options?: SettleOptions): Promise<Verdict[]>;
   /** Gives claims back untouched: no attempt is spent. */
@@ -212,14 +214,23 @@ class Store implements QueueStore<object> {
     return new Set(rows.map((row) => row[KEY] as Key));
   }
 
-  async stillHeld(claims: readonly Claim<object>[]): Promise<Set<Key>> {
-    const tokens = new Map(claims.map((claim) => [claim.key, claim.token]));
+  async stillHeld(claims: readonly Ticket[]): Promise<Set<Key>> {
+    return new Set((await this.findHeld(claims)).keys());
+  }
+
+  async findHeld(tickets: readonly Ticket[]): Promise<Map<Key, Claim<object>>> {
+    const tokens = new Map(tickets.map(({ key, token }) => [key, token]));
     const rows = await this.database.query(this.#sql.lookUp, [
       this.database.dialect.keys([...tokens.keys()]),
     ]);
     const isHeld = (row: Row) =>
       row[STATUS] === this.queue.statuses.running && Number(row[TOKEN]) === tokens.get(row[KEY] as Key);
-    return new Set(rows.filter(isHeld).map((row) => row[KEY] as Key));
+    const { count } = this.queue.attempts;
+    const claims = rows.filter(isHeld).map((row) => {
+      const claim = this.#toClaim(row);
+      return { ...claim, attempt: count === "claims" ? claim.attempt : claim.attempt + 1 };
+    });
+    return new Map(claims.map((claim) => [claim.key, claim]));
   }
 
   settle(settlements: readonly Settlement[], options: SettleOptions = {}): Promise<Verdict[]> {

@@ -1,78 +1,149 @@
 import { hostname } from "node:os";
-import type { Database } from "../database/database.ts";
+import type { Database, Row } from "../database/database.ts";
+import { QuarryError } from "../errors.ts";
+import { uuidv7 } from "../ids.ts";
+import { VERSION } from "../version.ts";
+
+export const WORKER_STATES = ["active", "stale", "gone"] as const;
+export type WorkerState = (typeof WORKER_STATES)[number];
 
 export interface WorkerProcess {
   readonly id: string;
+  /** "process": runs lanes of its own; "remote": takes work over HTTP. */
+  readonly kind: "process" | "remote";
   readonly host: string;
-  readonly pid: number;
+  readonly pid: number | null;
+  readonly version: string | null;
   readonly lanes: readonly string[];
+  readonly capabilities: Readonly<Record<string, unknown>>;
   readonly startedAt: string;
   readonly lastHeartbeat: string;
+  /** "stale": silent for so long that its claims have been given to others. */
+  readonly state: WorkerState;
 }
 
-/** Who is at work: a row for each process that runs lanes. One that falls silent is forgotten. */
+export interface NewWorker {
+  readonly host: string;
+  readonly version?: string | undefined;
+  readonly lanes: readonly string[];
+  readonly capabilities: Readonly<Record<string, unknown>>;
+}
+
+/** After this many times the silence that makes it stale, a worker is taken for gone. */
+const GONE_FACTOR = 10;
+const REMEMBERED_MS = 24 * 3_600_000;
+
+/** Who is at work: a row for each process that runs lanes, and for each worker elsewhere that takes tasks. */
 export class WorkerProcesses {
   readonly #database: Database;
   readonly #silentMs: number;
 
+  /** `silentMs` is also how long leases last: whoever is silent for that long has lost its claims. */
   constructor(database: Database, options: { silentMs: number }) {
     this.#database = database;
     this.#silentMs = options.silentMs;
   }
 
-  /** Also says that it still runs, when it is there already. */
+  /** A process of this program; also says that it still runs, when it is there already. */
   async beat(id: string, lanes: readonly string[]): Promise<void> {
-    const { now } = this.#database.dialect;
-    const [name, host, pid, list] = this.#marks("text", "text", "integer", "jsonb");
-    const sql = `insert into worker_processes (id, host, pid, lanes, started_at, last_heartbeat) values (${name}, ${host}, ${pid}, ${list}, ${now}, ${now}) on conflict (id) do update set last_heartbeat = excluded.last_heartbeat`;
-    await this.#database.query({ name: "worker_processes.beat", sql }, [
-      this.#database.now(),
-      id,
-      hostname().slice(0, 255),
-      process.pid,
-      JSON.stringify(lanes),
-    ]);
+    await this.#insert({ id, kind: "process", pid: process.pid, host: hostname(), version: VERSION, lanes });
+    const { dialect } = this.#database;
+    const sql = `delete from worker_processes where coalesce(left_at, last_heartbeat) < ${this.#ago(2)}`;
     await this.#database.query(
-      {
-        name: "worker_processes.forget",
-        sql: `delete from worker_processes where not (${this.#isAlive(2)})`,
-      },
-      [this.#database.now(), this.#silentMs],
+      { name: "worker_processes.forget", sql: `${sql} and ${dialect.now} is not null` },
+      [this.#database.now(), REMEMBERED_MS],
     );
+  }
+
+  /** A worker elsewhere. It is known by the id that it gets here. */
+  async register(worker: NewWorker): Promise<WorkerProcess> {
+    const id = uuidv7(this.#database.clock.now());
+    await this.#insert({ ...worker, id, kind: "remote", pid: 0 });
+    return this.#read(id);
+  }
+
+  /** It lives. Whoever was forgotten or has left must register again. */
+  async heartbeat(id: string): Promise<WorkerProcess> {
+    const { now, mark } = this.#database.dialect;
+    const sql = `update worker_processes set last_heartbeat = ${now} where id = ${mark(2)} and left_at is null returning id`;
+    await this.#database.query({ name: "worker_processes.heartbeat", sql }, [this.#database.now(), id]);
+    const worker = await this.#read(id);
+    if (worker.state !== "gone") return worker;
+    throw new QuarryError("not_found", "this worker has left: register again");
   }
 
   async leave(id: string): Promise<void> {
-    const mark = this.#database.dialect.name === "postgres" ? "$1" : "?1";
-    const sql = `delete from worker_processes where id = ${mark}`;
-    await this.#database.query({ name: "worker_processes.leave", sql }, [id]);
+    const { now, mark } = this.#database.dialect;
+    const sql = `update worker_processes set left_at = ${now} where id = ${mark(2)}`;
+    await this.#database.query({ name: "worker_processes.leave", sql }, [this.#database.now(), id]);
   }
 
-  async list(): Promise<WorkerProcess[]> {
+  /** Those at work, unless another state is asked for. */
+  async list(states: readonly WorkerState[] = ["active"]): Promise<WorkerProcess[]> {
     const rows = await this.#database.query(
-      {
-        name: "worker_processes.list",
-        sql: `select id, host, pid, lanes, started_at, last_heartbeat from worker_processes where ${this.#isAlive(2)} order by id`,
-      },
-      [this.#database.now(), this.#silentMs],
+      { name: "worker_processes.list", sql: `${this.#select} order by id` },
+      [this.#database.now(), this.#silentMs, this.#silentMs * GONE_FACTOR],
     );
-    return rows.map((row) => ({
-      id: String(row.id),
-      host: String(row.host),
-      pid: Number(row.pid),
-      lanes: typeof row.lanes === "string" ? JSON.parse(row.lanes) : (row.lanes as string[]),
-      startedAt: String(row.started_at),
-      lastHeartbeat: String(row.last_heartbeat),
-    }));
+    return rows.map(workerOf).filter(({ state }) => states.includes(state));
   }
 
-  #isAlive(param: number): string {
+  async #read(id: string): Promise<WorkerProcess> {
+    const sql = `select * from (${this.#select}) as w where id = ${this.#database.dialect.mark(4)}`;
+    const [row] = await this.#database.query({ name: "worker_processes.read", sql }, [
+      this.#database.now(),
+      this.#silentMs,
+      this.#silentMs * GONE_FACTOR,
+      id,
+    ]);
+    if (row) return workerOf(row);
+    throw new QuarryError("not_found", "there is no such worker: register first");
+  }
+
+  async #insert(
+    worker: Omit<NewWorker, "capabilities"> & {
+      id: string;
+      kind: "process" | "remote";
+      pid: number;
+      capabilities?: NewWorker["capabilities"];
+    },
+  ): Promise<void> {
+    const { now, mark, param } = this.#database.dialect;
+    const values = [
+      ...[mark(2), mark(3), mark(4), param(5, "integer"), mark(6)],
+      ...[param(7, "json"), param(8, "json"), now, now],
+    ];
+    const sql = `insert into worker_processes (id, kind, host, pid, version, lanes, capabilities, started_at, last_heartbeat) values (${values.join(", ")}) on conflict (id) do update set last_heartbeat = excluded.last_heartbeat, left_at = null`;
+    await this.#database.query({ name: "worker_processes.insert", sql }, [
+      ...[this.#database.now(), worker.id, worker.kind, worker.host.slice(0, 255), worker.pid],
+      ...[worker.version ?? null, JSON.stringify(worker.lanes), JSON.stringify(worker.capabilities ?? {})],
+    ]);
+  }
+
+  /** $1 now, $2 silent after, $3 gone after. */
+  get #select(): string {
+    const state = `case when left_at is not null or last_heartbeat < ${this.#ago(3)} then 'gone' when last_heartbeat < ${this.#ago(2)} then 'stale' else 'active' end`;
+    return `select id, kind, host, pid, version, lanes, capabilities, started_at, last_heartbeat, ${state} as state from worker_processes`;
+  }
+
+  #ago(param: number): string {
     const { dialect } = this.#database;
-    return `last_heartbeat >= ${dialect.shift(dialect.now, `-${dialect.param(param, "real")}`)}`;
+    return dialect.shift(dialect.now, `-${dialect.param(param, "real")}`);
   }
+}
 
-  /** Parameters from the second on; the first is always the time. */
-  #marks(...types: readonly string[]): string[] {
-    const isPostgres = this.#database.dialect.name === "postgres";
-    return types.map((type, index) => (isPostgres ? `$${index + 2}::${type}` : `?${index + 2}`));
-  }
+function workerOf(row: Row): WorkerProcess {
+  const json = (value: unknown) => (typeof value === "string" ? JSON.parse(value) : value);
+  const kind = row.kind as WorkerProcess["kind"];
+  return {
+    id: String(row.id),
+    kind,
+    host: String(row.host),
+    pid: kind === "remote" ? null : Number(row.pid),
+    version: row.version as string | null,
+    lanes: json(row.lanes),
+    capabilities: json(row.capabilities),
+    startedAt: String(row.started_at),
+    lastHeartbeat: String(row.last_heartbeat),
+    state: row.state as WorkerState,
+  };
 }

@@ -109,9 +109,13 @@ function checked({ query, limit = 10, mode = "hybrid" }: SearchQuery): { limit: 
   return { limit, mode };
 }
 
+const DOCUMENT_ID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
+
 /** Undefined when no document can match. */
 async function filterOf(database: Database, query: SearchQuery): Promise<IndexFilter | undefined> {
-  const { tenant, collection, documentIds, metadata } = query;
+  const { tenant, collection, metadata } = query;
+  // What is no id is no document's; PostgreSQL would refuse to look for it.
+  const documentIds = query.documentIds?.filter((id) => DOCUMENT_ID.test(id));
   const base = { tenant, ...(collection !== undefined && { collection }) };
   if (!metadata || Object.keys(metadata).length === 0)
     return { ...base, ...(documentIds && { documentIds }) };

@@ -6,7 +6,6 @@ import { besides, Isolates } from "../../src/adapters/isolate.ts";
 const isolates = new Isolates({
   name: "the hazard",
   module: besides(import.meta.url, "hazards"),
-  kind: "process",
   size: 1,
   deadlineMs: 60_000,
   memoryMb: 256,

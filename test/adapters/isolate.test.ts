@@ -18,7 +18,6 @@ function open(settings: Partial<IsolateSettings> = {}): Isolates {
   const isolates = new Isolates({
     name: "the hazard",
     module: besides(import.meta.url, "hazards"),
-    kind: "process",
     size: 1,
     deadlineMs: 20_000,
     memoryMb: 256,
@@ -39,100 +38,96 @@ const withCode = (code: QuarryError["code"], words: RegExp) => (error: unknown) 
   return true;
 };
 
-for (const kind of ["process", "thread"] as const) {
-  describe(`isolates that are a ${kind}`, () => {
-    it("a call is answered by the module, which got its setup", async () => {
-      assert.equal(await open({ kind }).call("greet", "you"), "hello you");
-    });
-
-    it("bytes cross over as they are", async () => {
-      const bytes = Uint8Array.from({ length: 70_000 }, (_, position) => position % 251);
-      const echoed = await open({ kind }).call<Uint8Array>("echo", bytes);
-      assert.deepEqual(Buffer.from(echoed), Buffer.from(bytes));
-    });
-
-    it("a call that hangs is ended at its deadline, and the next one works", async () => {
-      const isolates = open({ kind });
-      await assert.rejects(
-        isolates.call("hang", undefined, { deadlineMs: 1000 }),
-        withCode("timeout", /the hazard took longer than 1 s/),
-      );
-      assert.equal(await isolates.call("greet", "again"), "hello again");
-    });
-
-    it("a call that never answers is ended at its deadline", async () => {
-      await assert.rejects(
-        open({ kind }).call("neverAnswer", undefined, { deadlineMs: 1000 }),
-        withCode("timeout", /took longer/),
-      );
-    });
-
-    it("a call that fills the heap fails alone, and the next one works", async () => {
-      const isolates = open({ kind, memoryMb: 96 });
-      await assert.rejects(isolates.call("eatHeap", undefined), (error: unknown) =>
-        isQuarryError(error, "resource_exhausted", "isolate_died"),
-      );
-      assert.equal(await isolates.call("greet", "again"), "hello again");
-    });
-
-    it("a call that ends the isolate fails alone, and the next one works", async () => {
-      const isolates = open({ kind });
-      await assert.rejects(isolates.call("exit", undefined), withCode("isolate_died", /exit code 3/));
-      assert.equal(await isolates.call("greet", "again"), "hello again");
-    });
-
-    it("an error keeps its code and its words", async () => {
-      const isolates = open({ kind });
-      await assert.rejects(isolates.call("refuse", undefined), withCode("file_encrypted", /^it is locked$/));
-      await assert.rejects(isolates.call("fail", undefined), withCode("internal", /x is not a function/));
-      await assert.rejects(isolates.call("nonsense", undefined), withCode("internal", /no method nonsense/));
-    });
-
-    it("an aborted call fails with the reason at once, and the next one works", async () => {
-      const isolates = open({ kind });
-      const controller = new AbortController();
-      const hanging = isolates.call("hang", undefined, { signal: controller.signal });
-      const reason = new Error("no longer wanted");
-      setTimeout(() => controller.abort(reason), 300);
-      await assert.rejects(hanging, reason);
-      assert.equal(await isolates.call("greet", "again"), "hello again");
-    });
-
-    it("a call that is aborted while it waits never starts", async () => {
-      const isolates = open({ kind });
-      const controller = new AbortController();
-      const first = isolates.call("greet", "first");
-      const waiting = isolates.call("crash", undefined, { signal: controller.signal });
-      controller.abort(new Error("changed my mind"));
-      await assert.rejects(waiting, /changed my mind/);
-      assert.equal(await first, "hello first");
-      assert.equal(await isolates.call("greet", "again"), "hello again");
-    });
-
-    it("closing ends what runs and what waits", async () => {
-      const isolates = open({ kind });
-      const ended = [isolates.call("hang", undefined), isolates.call("greet", "late")].map((call) =>
-        assert.rejects(call, withCode("shutting_down", /the hazard/)),
-      );
-      isolates.close();
-      await Promise.all(ended);
-      await assert.rejects(isolates.call("greet", "later"), withCode("shutting_down", /closed/));
-    });
-
-    it("what cannot be sent fails the call, and the next one works", async () => {
-      const isolates = open({ kind });
-      await assert.rejects(isolates.call("echo", { work: () => undefined }), /could not be cloned/);
-      assert.equal(await isolates.call("greet", "again"), "hello again");
-    });
-
-    it("a module that cannot be loaded fails the call", async () => {
-      const isolates = open({ kind, module: besides(import.meta.url, "not-there") });
-      await assert.rejects(isolates.call("greet", "you"), withCode("isolate_died", /the hazard died/));
-    });
+describe("isolates", () => {
+  it("a call is answered by the module, which got its setup", async () => {
+    assert.equal(await open().call("greet", "you"), "hello you");
   });
-}
 
-describe("isolates that are processes", () => {
+  it("bytes cross over as they are", async () => {
+    const bytes = Uint8Array.from({ length: 70_000 }, (_, position) => position % 251);
+    const echoed = await open().call<Uint8Array>("echo", bytes);
+    assert.deepEqual(Buffer.from(echoed), Buffer.from(bytes));
+  });
+
+  it("a call that hangs is ended at its deadline, and the next one works", async () => {
+    const isolates = open();
+    await assert.rejects(
+      isolates.call("hang", undefined, { deadlineMs: 1000 }),
+      withCode("timeout", /the hazard took longer than 1 s/),
+    );
+    assert.equal(await isolates.call("greet", "again"), "hello again");
+  });
+
+  it("a call that never answers is ended at its deadline", async () => {
+    await assert.rejects(
+      open().call("neverAnswer", undefined, { deadlineMs: 1000 }),
+      withCode("timeout", /took longer/),
+    );
+  });
+
+  it("a call that fills the heap fails alone, and the next one works", async () => {
+    const isolates = open({ memoryMb: 96 });
+    await assert.rejects(isolates.call("eatHeap", undefined), (error: unknown) =>
+      isQuarryError(error, "resource_exhausted", "isolate_died"),
+    );
+    assert.equal(await isolates.call("greet", "again"), "hello again");
+  });
+
+  it("a call that ends the isolate fails alone, and the next one works", async () => {
+    const isolates = open();
+    await assert.rejects(isolates.call("exit", undefined), withCode("isolate_died", /exit code 3/));
+    assert.equal(await isolates.call("greet", "again"), "hello again");
+  });
+
+  it("an error keeps its code and its words", async () => {
+    const isolates = open();
+    await assert.rejects(isolates.call("refuse", undefined), withCode("file_encrypted", /^it is locked$/));
+    await assert.rejects(isolates.call("fail", undefined), withCode("internal", /x is not a function/));
+    await assert.rejects(isolates.call("nonsense", undefined), withCode("internal", /no method nonsense/));
+  });
+
+  it("an aborted call fails with the reason at once, and the next one works", async () => {
+    const isolates = open();
+    const controller = new AbortController();
+    const hanging = isolates.call("hang", undefined, { signal: controller.signal });
+    const reason = new Error("no longer wanted");
+    setTimeout(() => controller.abort(reason), 300);
+    await assert.rejects(hanging, reason);
+    assert.equal(await isolates.call("greet", "again"), "hello again");
+  });
+
+  it("a call that is aborted while it waits never starts", async () => {
+    const isolates = open();
+    const controller = new AbortController();
+    const first = isolates.call("greet", "first");
+    const waiting = isolates.call("crash", undefined, { signal: controller.signal });
+    controller.abort(new Error("changed my mind"));
+    await assert.rejects(waiting, /changed my mind/);
+    assert.equal(await first, "hello first");
+    assert.equal(await isolates.call("greet", "again"), "hello again");
+  });
+
+  it("closing ends what runs and what waits", async () => {
+    const isolates = open();
+    const ended = [isolates.call("hang", undefined), isolates.call("greet", "late")].map((call) =>
+      assert.rejects(call, withCode("shutting_down", /the hazard/)),
+    );
+    isolates.close();
+    await Promise.all(ended);
+    await assert.rejects(isolates.call("greet", "later"), withCode("shutting_down", /closed/));
+  });
+
+  it("what cannot be sent fails the call, and the next one works", async () => {
+    const isolates = open();
+    await assert.rejects(isolates.call("echo", { work: () => undefined }), /could not be cloned/);
+    assert.equal(await isolates.call("greet", "again"), "hello again");
+  });
+
+  it("a module that cannot be loaded fails the call", async () => {
+    const isolates = open({ module: besides(import.meta.url, "not-there") });
+    await assert.rejects(isolates.call("greet", "you"), withCode("isolate_died", /the hazard died/));
+  });
+
   it("a native crash fails its call and leaves its neighbours alone", async () => {
     const isolates = open({ size: 2 });
     const neighbour = isolates.call("neverAnswer", undefined, { deadlineMs: 2000 });

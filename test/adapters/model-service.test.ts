@@ -153,6 +153,12 @@ describe("asking a model service", () => {
       server.misbehave({ kind: "status", status: 429, body });
       await assert.rejects(ask(), { code: "model_unavailable", message: /credit/ });
     });
+
+    it("what is more than it ever takes at once is to be asked in smaller parts", async () => {
+      const body = '{"error":{"message":"Request too large: limit 40000, requested 90000"}}';
+      server.misbehave({ kind: "status", status: 429, body });
+      await assert.rejects(ask({ isSplittable: true }), { code: "model_failed", message: /too large/ });
+    });
   });
 
   describe("that is gone", () => {

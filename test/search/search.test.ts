@@ -143,6 +143,8 @@ for (const { name, open } of DATABASES) {
       assert.deepEqual(await found({ collection: "letters" }), ["three"]);
       assert.deepEqual(await found({ documentIds: [first, second] }), ["one", "two"]);
       assert.deepEqual(await found({ documentIds: [] }), []);
+      assert.deepEqual(await found({ documentIds: ["no id", second], mode: "graph" }), []);
+      assert.deepEqual(await found({ documentIds: ["no id", second] }), ["two"]);
       assert.deepEqual(await found({ metadata: {} }), ["one", "three", "two"]);
       assert.deepEqual(await found({ metadata: { year: 2020 } }), ["one", "two"]);
       assert.deepEqual(await found({ metadata: { year: "2020" } }), ["three"]);

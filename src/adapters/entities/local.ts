@@ -3,12 +3,11 @@ import { besides, Isolates } from "../isolate.ts";
 
 const MODEL = "wink-eng-lite+compromise-3";
 
-/** Rules and small dictionaries that come with the package, for English, in a thread of their own. */
+/** Rules and small dictionaries that come with the package, for English, in a process of their own. */
 export async function openLocalEntities(settings: { deadlineMs?: number } = {}): Promise<EntityExtractor> {
   const isolates = new Isolates({
     name: "the entity extractor",
-    module: besides(import.meta.url, "local-thread"),
-    kind: "thread",
+    module: besides(import.meta.url, "local-process"),
     size: 1,
     deadlineMs: settings.deadlineMs ?? 120_000,
     memoryMb: 512,

@@ -9,7 +9,13 @@ const ZIP_LIMITS: ZipLimits = { entriesMax: 10_000, unpackedBytesMax: 512 * 2 **
 /** The libraries build trees of the text, which take some twenty times its size. */
 const TEXT_BYTES_MAX = 48 * 2 ** 20;
 
-const STYLES = ["p[style-name='Title'] => h1:fresh", "p[style-name='Subtitle'] => p:fresh"];
+const STYLES = [
+  "p[style-name='Title'] => h1:fresh",
+  "p[style-name='Subtitle'] => p:fresh",
+  // Left out, they would glue together the words on their two sides.
+  "br[type='page'] => br",
+  "br[type='column'] => br",
+];
 
 export async function readDocx(bytes: Buffer): Promise<{ markdown: string; title: string | undefined }> {
   const parts = await unpackZip(bytes, isText, ZIP_LIMITS);
@@ -34,12 +40,28 @@ async function htmlOf(parts: ReadonlyMap<string, Buffer>): Promise<string> {
     convertImage: mammoth.images.imgElement(async () => ({ src: "" })),
   };
   try {
-    return (await mammoth.convertToHtml({ buffer: storedZip(parts) }, options)).value;
+    const known = new Map([...parts].map(([name, part]) => [name, withKnownElements(part)]));
+    return (await mammoth.convertToHtml({ buffer: storedZip(known) }, options)).value;
   } catch (error) {
     if (error instanceof RangeError) throw error;
     const what = /xmldom/.test(messageOf(error)) ? "its XML is not well-formed" : reasonOf(error);
     throw new QuarryError("file_unreadable", `is a damaged Word document: ${what}`, { cause: error });
   }
+}
+
+/** Fractions, powers and indices, as they are written in a line. */
+const FORMULA_SIGNS: Readonly<Record<string, string>> = { den: "/", sup: "^", sub: "_" };
+
+/** The library leaves out formulas, and Japanese words that have their reading above them. */
+function withKnownElements(part: Buffer): Buffer {
+  if (!part.includes("<m:oMath") && !part.includes("<w:ruby>")) return part;
+  const xml = part
+    .toString("utf8")
+    .replaceAll(/<\/?w:ruby(?:Base)?>/g, "")
+    .replaceAll(/<m:(den|sup|sub)>/g, (_, name: string) => `<w:r><w:t>${FORMULA_SIGNS[name]}</w:t></w:r>`)
+    .replaceAll(/<(\/?)m:([rt])(?=[\s>])/g, "<$1w:$2")
+    .replaceAll(/<\/?m:[^<>]*>/g, "");
+  return Buffer.from(xml);
 }
 
 /** Everything but pictures, fonts and embedded files. */

@@ -39,7 +39,6 @@ export function openExtractor(settings: ExtractorSettings = {}): Extractor {
   const isolates = new Isolates({
     name: "the file reader",
     module: besides(import.meta.url, "reader-process"),
-    kind: "process",
     size: processes,
     deadlineMs,
     memoryMb,

@@ -74,28 +74,24 @@ function parseAt(angle: Angle, path: string, pageNumbers: readonly number[]) {
   }).parse(path);
 }
 
-/** From which sides the page has to be looked at: that of most of its text, and those of much text across it. */
+/**
+ * From which sides the page has to be looked at. Headers stand upright, also above a table that lies on its side, so
+ * that view comes first where there is one.
+ */
 function anglesOf(page: ParsedPage): Angle[] {
-  const letters = new Map<Angle, number>(ANGLES.map((angle) => [angle, 0]));
-  for (const item of page.textItems) {
-    const angle = angleOf(item);
-    letters.set(angle, letters.get(angle)! + item.text.length);
-  }
-  const [main, ...others] = ANGLES.toSorted((a, b) => letters.get(b)! - letters.get(a)!) as [
-    Angle,
-    ...Angle[],
-  ];
-  const across = others.filter(
-    (angle) => (angle - main) % 180 !== 0 && letters.get(angle)! >= SIDEWAYS_LETTERS_MIN,
-  );
-  return [main, ...across];
+  const letters = { 0: 0, 90: 0, 180: 0, 270: 0 };
+  for (const item of page.textItems) letters[angleOf(item)] += item.text.length;
+  const upright = letters[180] > letters[0] ? 180 : 0;
+  const least = letters[upright] > 0 ? SIDEWAYS_LETTERS_MIN : 1;
+  const sideways = ([90, 270] as const).filter((angle) => letters[angle] >= least);
+  return letters[upright] > 0 || sideways.length === 0 ? [upright, ...sideways] : sideways;
 }
 
 function angleOf({ rotation = 0 }: ParsedPage["textItems"][number]): Angle {
-  return ANGLES[Math.round(rotation / 90) % ANGLES.length] ?? 0;
+  return ANGLES[(Math.round(rotation / 90) + ANGLES.length) % ANGLES.length] ?? 0;
 }
 
-/** `views` are the same page from its different sides, that of most of its text first. */
+/** `views` are the same page from its different sides. */
 function pageOf(page: ParsedPage, views: readonly ParsedPage[]): PdfPageText {
   const { complexity } = page;
   const main = views[0] ?? page;

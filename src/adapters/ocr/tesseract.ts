@@ -30,7 +30,6 @@ export async function openTesseract(settings: TesseractSettings): Promise<Ocr> {
   const engines = new Isolates({
     name: "the OCR engine",
     module: besides(import.meta.url, "tesseract-isolate"),
-    kind: "process",
     size: settings.threads ?? Math.max(1, availableParallelism() - 1),
     deadlineMs,
     memoryMb: MEMORY_MB,

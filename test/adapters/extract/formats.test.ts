@@ -241,6 +241,24 @@ describe("formats", { timeout: 60_000 }, () => {
       );
     });
 
+    test("keeps formulas, words with their reading above, and the gap of a page break", async () => {
+      const run = (inside: string) => `<w:r>${inside}</w:r>`;
+      const word = (words: string) => run(`<w:t>${words}</w:t>`);
+      const ruby = run(
+        `<w:ruby><w:rubyPr/><w:rt>${word("かん")}</w:rt><w:rubyBase>${word("漢")}</w:rubyBase></w:ruby>`,
+      );
+      const math = (words: string) => `<m:r><m:rPr><m:sty m:val="p"/></m:rPr><m:t>${words}</m:t></m:r>`;
+      const half = `<m:f><m:fPr/><m:num>${math("1")}</m:num><m:den>${math("2")}</m:den></m:f>`;
+      const namespace = "http://schemas.openxmlformats.org/officeDocument/2006/math";
+      const bodyXml = [
+        `${word("before")}${run('<w:br w:type="page"/>')}${word("after")}`,
+        `${ruby}${word("字")}`,
+        `<m:oMath xmlns:m="${namespace}">${math("x=")}${half}</m:oMath>`,
+      ].map((paragraph) => `<w:p>${paragraph}</w:p>`);
+      const { text } = await read("a.docx", makeDocx({ blocks: [], bodyXml: bodyXml.join("") }));
+      assert.equal(text.replaceAll(/\s+/g, " "), "before after 漢字 x=1/2");
+    });
+
     test("without a title the first heading is it", async () => {
       const { inspection } = await read("a.docx", makeDocx({ blocks: [{ heading: "On Clay", level: 2 }] }));
       assert.equal(inspection.title, "On Clay");

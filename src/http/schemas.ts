@@ -1,0 +1,11 @@
+import { z } from "@hono/zod-openapi";
+
+/** Shapes that several files of routes answer with. */
+export const Metadata = z.record(z.string(), z.unknown()).describe("What was said about the document.");
+
+export const Counts = z
+  .strictObject({ total: z.int(), completed: z.int(), failed: z.int(), processing: z.int() })
+  .openapi("Counts");
+
+/** What a tenant or a collection is asked for by. */
+export const name = (what: string) => z.string().min(1).max(100).describe(what);

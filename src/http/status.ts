@@ -1,0 +1,61 @@
+import { z } from "@hono/zod-openapi";
+import { WORKER_STATES } from "../queue/worker-processes.ts";
+import type { Api, ApiParts } from "./api.ts";
+import { json, reply } from "./route.ts";
+import { Counts } from "./schemas.ts";
+
+const Progress = z
+  .strictObject({
+    documents: z.int(),
+    unsplit: z.int().describe("Documents of which it is not yet known how many pages they have."),
+    ocr: Counts,
+    vector: Counts,
+    graphrag: Counts,
+    open: z.int().describe("Documents that workers can still do something for."),
+  })
+  .openapi("Progress");
+
+const WorkerProcess = z
+  .strictObject({
+    id: z.string(),
+    kind: z.enum(["process", "remote"]),
+    host: z.string(),
+    pid: z.int().nullable(),
+    version: z.string().nullable(),
+    lanes: z.array(z.string()),
+    capabilities: z.record(z.string(), z.unknown()),
+    startedAt: z.string(),
+    lastHeartbeat: z.string(),
+    state: z.enum(WORKER_STATES),
+  })
+  .openapi("WorkerProcess");
+
+const Status = z
+  .strictObject({
+    progress: Progress,
+    workers: z.array(WorkerProcess).describe("Processes that run lanes."),
+    paused: z.array(z.string()).describe("Lanes that rest."),
+  })
+  .openapi("Status");
+
+export function addStatusRoutes(api: Api, { quarry }: ApiParts): void {
+  api.route(
+    {
+      method: "get",
+      path: "/status",
+      scope: "read",
+      tag: "Status",
+      summary: "How far the work is, and who is at it",
+      description: "What `quarry status --json` prints.",
+      answers: { 200: json("The state of the work", Status) },
+    },
+    async () => {
+      const [progress, workers, paused] = await Promise.all([
+        quarry.documents.progress(),
+        quarry.workers(),
+        quarry.lanes.paused(),
+      ]);
+      return reply(200, { progress, workers, paused: [...paused] });
+    },
+  );
+}
