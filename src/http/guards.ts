@@ -85,7 +85,10 @@ export function ourOrigin(hosts: AllowedHosts, isPage: (path: string) => boolean
 /** Paths that mean one thing to a proxy and another to us are refused rather than tidied up. */
 export function plainTarget(): Guard {
   return async (c, next) => {
-    const path = (c.env?.incoming?.url ?? new URL(c.req.url).pathname).split("?", 1)[0]!;
+    const { incoming } = c.env ?? {};
+    if (incoming && incoming.httpVersionMajor < 1)
+      throw new RefusedRequest("invalid_input", "ask by HTTP/1.1; this is older");
+    const path = (incoming?.url ?? new URL(c.req.url).pathname).split("?", 1)[0]!;
     const problem = problemOfPath(path);
     if (problem) throw new RefusedRequest("invalid_input", `the path ${problem}`);
     await next();

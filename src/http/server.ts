@@ -37,6 +37,7 @@ export class HttpServer {
   readonly #graceMs: number;
   readonly #stopping = new AbortController();
   readonly #running = new Set<ServerResponse>();
+  #url = "";
   #stopped: Promise<void> | undefined;
 
   constructor(options: HttpServerOptions) {
@@ -66,14 +67,14 @@ export class HttpServer {
     } catch (error) {
       throw notListening(error, { host, port });
     }
+    this.#url = urlOf(this.#server.address() as AddressInfo);
     this.#server.on("error", (error) => this.#log.error({ error: messageOf(error) }, "server"));
     return this;
   }
 
   /** Where it listens, as one would write it in a browser. */
   get url(): string {
-    const { address, port, family } = this.#server.address() as AddressInfo;
-    return `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+    return this.#url;
   }
 
   /** Takes nothing more, answers what runs, ends streams and long waits, and leaves whoever takes longer than the grace. */
@@ -117,6 +118,10 @@ function serverFor(limits: typeof LIMITS): Server {
   server.maxConnections = limits.connections;
   server.setTimeout(limits.silentMs);
   return server;
+}
+
+function urlOf({ address, port, family }: AddressInfo): string {
+  return `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
 }
 
 /** Everybody on the network could read and delete everything. */

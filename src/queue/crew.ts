@@ -5,6 +5,7 @@ import type { Queue } from "./declaration.ts";
 import { createJanitor, type Janitor } from "./janitor.ts";
 import type { LaneDeclaration } from "./lane.ts";
 import { PAUSE_TOPIC, Pauses } from "./pauses.ts";
+import { openQueue } from "./store.ts";
 import { createWorker, type Worker } from "./worker.ts";
 import { WorkerProcesses } from "./worker-processes.ts";
 
@@ -30,6 +31,7 @@ export class Crew {
   readonly #pauses: Pauses;
   readonly #processes: WorkerProcesses;
   readonly #names: readonly string[];
+  readonly #tended: readonly Queue[];
   readonly #log: Log;
   #timers: NodeJS.Timeout[] = [];
   #unsubscribe: (() => void) | undefined;
@@ -40,6 +42,7 @@ export class Crew {
     this.#log = settings.log ?? silentLog;
     this.#settings = settings;
     this.#names = lanes.map(({ queue }) => queue.name);
+    this.#tended = settings.tended ?? lanes.map(({ queue }) => queue);
     this.worker = createWorker({
       database,
       lanes,
@@ -49,7 +52,7 @@ export class Crew {
     });
     this.#janitor = createJanitor({
       database,
-      queues: settings.tended ?? lanes.map(({ queue }) => queue),
+      queues: this.#tended,
       everyMs: settings.checkEveryMs,
       log: this.#log,
     });
@@ -59,6 +62,7 @@ export class Crew {
 
   async start(): Promise<this> {
     await this.#processes.beat(this.worker.id, this.#names);
+    await this.#takeFromGone();
     // Before the first claim, so that a paused lane takes nothing.
     await this.#heed();
     this.worker.start();
@@ -85,9 +89,21 @@ export class Crew {
   }
 
   async #beat(): Promise<void> {
-    await this.#processes
-      .beat(this.worker.id, this.#names)
-      .catch((error) => this.#log.debug({ error: messageOf(error) }, "the process could not report"));
+    try {
+      await this.#processes.beat(this.worker.id, this.#names);
+      if (await this.#takeFromGone()) await this.#janitor.sweep();
+    } catch (error) {
+      this.#log.debug({ error: messageOf(error) }, "the process could not report");
+    }
+  }
+
+  /** Rows of processes that were killed need not wait for their leases to run out. */
+  async #takeFromGone(): Promise<boolean> {
+    const gone = await this.#processes.gone();
+    let taken = 0;
+    for (const queue of this.#tended)
+      taken += await openQueue(this.#settings.database, queue).expireLeases(gone);
+    return taken > 0;
   }
 
   async #heed(): Promise<void> {

@@ -19,6 +19,8 @@ export interface QueueStatements {
   readonly completeWithResults: Statement;
   readonly fail: Statement;
   readonly release: Statement;
+  /** Only for queues that say who works on a row. */
+  readonly expire: Statement | undefined;
   readonly rescue: Statement;
   readonly promote: Statement;
   readonly nextDue: Statement;
@@ -72,6 +74,9 @@ class Compiler {
       completeWithResults: statement("completeWithResults", this.#completeWithResults()),
       fail: statement("fail", this.#fail()),
       release: statement("release", this.#release()),
+      expire: this.#queue.columns.worker
+        ? statement("expire", this.#expire(this.#queue.columns.worker))
+        : undefined,
       rescue: statement("rescue", this.#rescue()),
       promote: statement("promote", this.#promote()),
       nextDue: statement("nextDue", this.#nextDue()),
@@ -205,6 +210,14 @@ class Compiler {
       ...(attempts.count === "claims" && { [columns.attempts]: `t.${quoted(columns.attempts)} - 1` }),
     };
     return `${this.#update(set, this.#held(batch), batch.from)} returning ${this.#returned()}`;
+  }
+
+  /** $1 now, $2 workers. Their leases are over, whatever they said. */
+  #expire(worker: string): string {
+    const { lease, columns } = this.#queue;
+    const longAgo = this.#dialect.shift(this.#dialect.now, `-${2 * lease.ms}`);
+    const isTheirs = this.#dialect.isOneOf(`t.${quoted(worker)}`, 2, "text");
+    return `${this.#update({ [columns.lease]: longAgo }, `${this.#where.running} and ${isTheirs}`)} returning ${quoted(this.#queue.key.column)} as ${KEY}`;
   }
 
   /** $1 now, $2 how many. The condition stands twice: a row that was settled meanwhile is left alone. */

@@ -46,6 +46,8 @@ export interface QueueStore<Payload extends object = Record<string, unknown>> {
 
   /** Takes rows from workers that fell silent. Each costs an attempt. */
   rescueStale(options?: { limit?: number }): Promise<Rescued[]>;
+  /** Ends the leases of workers that are known to be gone, so that the next rescue takes their rows. Returns how many. */
+  expireLeases(workers: readonly string[]): Promise<number>;
   /** Makes delayed rows claimable whose time has come. */
   promoteDelayed(options?: { limit?: number }): Promise<number>;
   /** How long until the next delayed row is due; undefined when none is. */
@@ -250,6 +252,12 @@ class Store implements QueueStore<object> {
       key: row[KEY] as Key,
       isFailed: row[STATUS] === this.queue.statuses.failed,
     }));
+  }
+
+  async expireLeases(workers: readonly string[]): Promise<number> {
+    if (!this.#sql.expire || workers.length === 0) return 0;
+    const params = [this.database.now(), this.database.dialect.keys(workers)];
+    return (await this.database.query(this.#sql.expire, params)).length;
   }
 
   async promoteDelayed({ limit = SWEEP_LIMIT } = {}): Promise<number> {

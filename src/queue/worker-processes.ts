@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import type { Database, Row } from "../database/database.ts";
 import { QuarryError } from "../errors.ts";
@@ -46,7 +48,10 @@ export class WorkerProcesses {
 
   /** A process of this program; also says that it still runs, when it is there already. */
   async beat(id: string, lanes: readonly string[]): Promise<void> {
-    await this.#insert({ id, kind: "process", pid: process.pid, host: hostname(), version: VERSION, lanes });
+    await this.#insert({
+      ...{ id, kind: "process", pid: process.pid, host: hostname(), version: VERSION, lanes },
+      capabilities: { machine: MACHINE },
+    });
     const { dialect } = this.#database;
     const sql = `delete from worker_processes where coalesce(left_at, last_heartbeat) < ${this.#ago(2)}`;
     await this.#database.query(
@@ -78,13 +83,36 @@ export class WorkerProcesses {
     await this.#database.query({ name: "worker_processes.leave", sql }, [this.#database.now(), id]);
   }
 
+  /** Processes of the last day that are known to be gone, not merely silent. */
+  async gone(): Promise<string[]> {
+    await this.#noticeDead();
+    const rows = await this.#database.query({
+      name: "worker_processes.gone",
+      sql: "select id from worker_processes where left_at is not null",
+    });
+    return rows.map((row) => String(row.id));
+  }
+
   /** Those at work, unless another state is asked for. */
   async list(states: readonly WorkerState[] = ["active"]): Promise<WorkerProcess[]> {
+    await this.#noticeDead();
     const rows = await this.#database.query(
       { name: "worker_processes.list", sql: `${this.#select} order by id` },
       [this.#database.now(), this.#silentMs, this.#silentMs * GONE_FACTOR],
     );
     return rows.map(workerOf).filter(({ state }) => states.includes(state));
+  }
+
+  /** A process that was killed says no goodbye, but whoever runs on the same machine can see that it is gone. */
+  async #noticeDead(): Promise<void> {
+    const rows = await this.#database.query({
+      name: "worker_processes.here",
+      sql: "select id, pid, capabilities from worker_processes where kind = 'process' and left_at is null",
+    });
+    for (const row of rows) {
+      const { machine } = fromJson(row.capabilities) as { machine?: string };
+      if (machine === MACHINE && !isRunning(Number(row.pid))) await this.leave(String(row.id));
+    }
   }
 
   async #read(id: string): Promise<WorkerProcess> {
@@ -99,14 +127,7 @@ export class WorkerProcesses {
     throw new QuarryError("not_found", "there is no such worker: register first");
   }
 
-  async #insert(
-    worker: Omit<NewWorker, "capabilities"> & {
-      id: string;
-      kind: "process" | "remote";
-      pid: number;
-      capabilities?: NewWorker["capabilities"];
-    },
-  ): Promise<void> {
+  async #insert(worker: NewWorker & { id: string; kind: "process" | "remote"; pid: number }): Promise<void> {
     const { now, mark, param } = this.#database.dialect;
     const values = [
       ...[mark(2), mark(3), mark(4), param(5, "integer"), mark(6)],
@@ -115,7 +136,7 @@ export class WorkerProcesses {
     const sql = `insert into worker_processes (id, kind, host, pid, version, lanes, capabilities, started_at, last_heartbeat) values (${values.join(", ")}) on conflict (id) do update set last_heartbeat = excluded.last_heartbeat, left_at = null`;
     await this.#database.query({ name: "worker_processes.insert", sql }, [
       ...[this.#database.now(), worker.id, worker.kind, worker.host.slice(0, 255), worker.pid],
-      ...[worker.version ?? null, JSON.stringify(worker.lanes), JSON.stringify(worker.capabilities ?? {})],
+      ...[worker.version ?? null, JSON.stringify(worker.lanes), JSON.stringify(worker.capabilities)],
     ]);
   }
 
@@ -132,7 +153,6 @@ export class WorkerProcesses {
 }
 
 function workerOf(row: Row): WorkerProcess {
-  const json = (value: unknown) => (typeof value === "string" ? JSON.parse(value) : value);
   const kind = row.kind as WorkerProcess["kind"];
   return {
     id: String(row.id),
@@ -140,10 +160,41 @@ function workerOf(row: Row): WorkerProcess {
     host: String(row.host),
     pid: kind === "remote" ? null : Number(row.pid),
     version: row.version as string | null,
-    lanes: json(row.lanes),
-    capabilities: json(row.capabilities),
+    lanes: fromJson(row.lanes) as string[],
+    capabilities: fromJson(row.capabilities) as Record<string, unknown>,
     startedAt: String(row.started_at),
     lastHeartbeat: String(row.last_heartbeat),
     state: row.state as WorkerState,
   };
+}
+
+function fromJson(value: unknown): unknown {
+  return typeof value === "string" ? JSON.parse(value) : value;
+}
+
+/** Process ids mean something only on one machine, since it was started, and within one container. */
+const MACHINE = machineId();
+
+function machineId(): string {
+  const parts = [hostname(), ...attempted(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8"))];
+  parts.push(...attempted(() => readlinkSync("/proc/self/ns/pid")));
+  return createHash("sha256").update(parts.join("\n")).digest("hex").slice(0, 16);
+}
+
+/** Not every system has these. */
+function attempted(read: () => string): string[] {
+  try {
+    return [read()];
+  } catch {
+    return [];
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as { code?: string }).code === "EPERM";
+  }
 }

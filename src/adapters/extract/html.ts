@@ -38,6 +38,11 @@ function converter(): TurndownService {
     emDelimiter: "*",
   });
   for (const [name, rule] of Object.entries(TABLE_RULES)) turndown.addRule(name, rule);
+  // Blocks that the converter does not know as such: their words would run into their neighbours'.
+  turndown.addRule("blocks", {
+    filter: ["details", "summary", "legend"],
+    replacement: (content) => `\n\n${content}\n\n`,
+  });
   turndown.addRule("struck", { filter: ["del", "s"], replacement: (content) => `~~${content}~~` });
   turndown.addRule("picture", {
     filter: "img",

@@ -4,13 +4,17 @@ const CONTROLS_ALWAYS_ALLOWED = 2;
 
 type Encoding = "utf-8" | "utf-16le" | "utf-16be";
 
-/** Bytes of any usual encoding as text that every database takes. A declared charset counts less than a byte order mark. */
+/**
+ * Bytes of any usual encoding as text that every database takes. A declared charset counts less than what the bytes
+ * show: a byte order mark, or letters that come out whole in UTF-8, as those of no other encoding do.
+ */
 export function decodeText(bytes: Uint8Array, declared?: string): string {
   const encoding = markedEncoding(bytes) ?? unmarkedUtf16(bytes);
   if (encoding) return cleanText(new TextDecoder(encoding).decode(bytes));
-  const other = declared && decoderFor(declared);
-  if (other) return cleanText(other.decode(bytes));
   const text = new TextDecoder("utf-8").decode(bytes);
+  const isUtf8 = /[^\0-\x7f]/.test(text) && !text.includes("\ufffd");
+  const other = declared && !isUtf8 && decoderFor(declared);
+  if (other) return cleanText(other.decode(bytes));
   return cleanText(isMostlyIntact(text) ? text : new TextDecoder("windows-1252").decode(bytes));
 }
 

@@ -169,6 +169,9 @@ describe("formats", { timeout: 60_000 }, () => {
         ]),
       );
       assert.equal(text, "日本");
+      const saved = '<html><meta charset="iso-8859-1"><p>Größe</p>';
+      assert.equal((await read("saved.htm", saved)).text, "Größe");
+      assert.equal((await read("old.htm", Buffer.from(saved, "latin1"))).text, "Größe");
       // Left over from before the page was converted: in UTF-16 nobody could have read it.
       const converted = '<html><meta charset="unicode"><title>1. Größe</title><p>Größe</p>';
       const { inspection, text: words } = await read("mail.htm", converted);
@@ -182,6 +185,14 @@ describe("formats", { timeout: 60_000 }, () => {
         '<html><p>Seen</p><p style="color: red; display:none">one</p><p style="Visibility : hidden">two</p><p hidden>three</p><p style="display: block">too</p>',
       );
       assert.equal(text, "Seen\n\ntoo");
+    });
+
+    test("what can be folded away stands apart from what is around it", async () => {
+      const { text } = await read(
+        "page.html",
+        "<html>One<details><summary>Two</summary>Three</details><fieldset><legend>Four</legend>Five</fieldset>",
+      );
+      assert.equal(text, "One\n\nTwo\n\nThree\n\nFour\n\nFive");
     });
 
     test("elements that somebody made up are read, whatever they are called", async () => {

@@ -74,6 +74,9 @@ update "messages" as t set "status" = case when ((batch.value ->> 4) or t."attem
 -- mail.release
 update "messages" as t set "status" = 'pending', "run_after" = case when (batch.value ->> 2) > 0 then strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "lease_until" = null, "worker_id" = null, "started_at" = null, "attempts" = t."attempts" - 1, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'mail' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
 
+-- mail.expire
+update "messages" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-120000 / 1000.0) || ' seconds'), "updated_at" = ?1 where t."kind" = 'mail' and t."status" = 'processing' and t."worker_id" in (select value from json_each(?2)) returning "id" as q_key;
+
 -- mail.rescue
 update "messages" as t set "status" = case when (t."attempts" >= t."max_attempts") then 'failed' when true then 'pending' else t."status" end, "attempts" = t."attempts", "lease_token" = t."lease_token" + 1, "run_after" = null, "error_message" = 'worker ' || coalesce(t."worker_id", '?') || ' stopped renewing its lease (attempt ' || t."attempts" || ' of ' || t."max_attempts" || ')', "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when (t."attempts" >= t."max_attempts") then ?1 end, "worker_id" = case when not (t."attempts" >= t."max_attempts") then null else t."worker_id" end, "updated_at" = ?1 where t."id" in (select t."id" from "messages" as t where t."kind" = 'mail' and t."status" = 'processing' and t."lease_until" < ?1 order by t."lease_until" limit ?2) and t."kind" = 'mail' and t."status" = 'processing' and t."lease_until" < ?1 returning "id" as q_key, "status" as q_status;
 
@@ -122,6 +125,9 @@ update "messages" as t set "status" = case when ((batch.value ->> 4) or (t."atte
 -- sms.release
 update "messages" as t set "status" = 'pending', "run_after" = case when (batch.value ->> 2) > 0 then strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "lease_until" = null, "worker_id" = null, "started_at" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."kind" = 'sms' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
 
+-- sms.expire
+update "messages" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-120000 / 1000.0) || ' seconds'), "updated_at" = ?1 where t."kind" = 'sms' and t."status" = 'processing' and t."worker_id" in (select value from json_each(?2)) returning "id" as q_key;
+
 -- sms.rescue
 update "messages" as t set "status" = case when ((t."attempts" + 1) >= 3) then 'failed' when true then 'pending' else t."status" end, "attempts" = (t."attempts" + 1), "lease_token" = t."lease_token" + 1, "run_after" = null, "error_message" = 'worker ' || coalesce(t."worker_id", '?') || ' stopped renewing its lease (attempt ' || (t."attempts" + 1) || ' of ' || 3 || ')', "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((t."attempts" + 1) >= 3) then ?1 end, "worker_id" = case when not ((t."attempts" + 1) >= 3) then null else t."worker_id" end, "updated_at" = ?1 where t."id" in (select t."id" from "messages" as t where t."kind" = 'sms' and t."status" = 'processing' and t."lease_until" < ?1 order by t."lease_until" limit ?2) and t."kind" = 'sms' and t."status" = 'processing' and t."lease_until" < ?1 returning "id" as q_key, "status" as q_status;
 
@@ -166,6 +172,9 @@ update "pages" as t set "ocr_status" = 'failed', "ocr_retry_count" = case when (
 
 -- pages.ocr.release
 update "pages" as t set "ocr_status" = 'pending', "ocr_run_after" = case when (batch.value ->> 2) > 0 then strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "ocr_last_heartbeat" = null, "ocr_worker_id" = null, "ocr_started_at" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."ocr_lease_token" = (batch.value ->> 1) and t."ocr_status" = 'processing' returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
+
+-- pages.ocr.expire
+update "pages" as t set "ocr_last_heartbeat" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-120000 / 1000.0) || ' seconds'), "updated_at" = ?1 where t."ocr_status" = 'processing' and t."ocr_worker_id" in (select value from json_each(?2)) returning "id" as q_key;
 
 -- pages.ocr.rescue
 update "pages" as t set "ocr_status" = case when ((t."ocr_retry_count" + 1) >= t."max_retries") then 'failed' when true then 'pending' else t."ocr_status" end, "ocr_retry_count" = (t."ocr_retry_count" + 1), "ocr_lease_token" = t."ocr_lease_token" + 1, "ocr_run_after" = null, "ocr_error" = 'worker ' || coalesce(t."ocr_worker_id", '?') || ' stopped renewing its lease (attempt ' || (t."ocr_retry_count" + 1) || ' of ' || t."max_retries" || ')', "ocr_last_heartbeat" = null, "ocr_completed_at" = case when ((t."ocr_retry_count" + 1) >= t."max_retries") then ?1 end, "ocr_worker_id" = case when not ((t."ocr_retry_count" + 1) >= t."max_retries") then null else t."ocr_worker_id" end, "updated_at" = ?1 where t."id" in (select t."id" from "pages" as t where t."ocr_status" = 'processing' and t."ocr_last_heartbeat" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-60000 / 1000.0) || ' seconds') order by t."ocr_last_heartbeat" limit ?2) and t."ocr_status" = 'processing' and t."ocr_last_heartbeat" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-60000 / 1000.0) || ' seconds') returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
@@ -233,6 +242,9 @@ update "pages" as t set "vector_status" = 'failed', "vector_retry_count" = case 
 -- pages.vector.release
 update "pages" as t set "vector_status" = 'pending', "vector_run_after" = case when (batch.value ->> 2) > 0 then strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "vector_last_heartbeat" = null, "vector_worker_id" = null, "vector_started_at" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."vector_lease_token" = (batch.value ->> 1) and t."vector_status" = 'processing' returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
 
+-- pages.vector.expire
+update "pages" as t set "vector_last_heartbeat" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-120000 / 1000.0) || ' seconds'), "updated_at" = ?1 where t."vector_status" = 'processing' and t."vector_worker_id" in (select value from json_each(?2)) returning "id" as q_key;
+
 -- pages.vector.rescue
 update "pages" as t set "vector_status" = case when ((t."vector_retry_count" + 1) >= t."max_retries") then 'failed' when true then 'pending' else t."vector_status" end, "vector_retry_count" = (t."vector_retry_count" + 1), "vector_lease_token" = t."vector_lease_token" + 1, "vector_run_after" = null, "vector_error" = 'worker ' || coalesce(t."vector_worker_id", '?') || ' stopped renewing its lease (attempt ' || (t."vector_retry_count" + 1) || ' of ' || t."max_retries" || ')', "vector_last_heartbeat" = null, "vector_completed_at" = case when ((t."vector_retry_count" + 1) >= t."max_retries") then ?1 end, "vector_worker_id" = case when not ((t."vector_retry_count" + 1) >= t."max_retries") then null else t."vector_worker_id" end, "updated_at" = ?1 where t."id" in (select t."id" from "pages" as t where t."vector_status" = 'processing' and t."vector_last_heartbeat" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-60000 / 1000.0) || ' seconds') order by t."vector_last_heartbeat" limit ?2) and t."vector_status" = 'processing' and t."vector_last_heartbeat" < strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-60000 / 1000.0) || ' seconds') returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
 
@@ -298,6 +310,9 @@ update "chunks" as t set "status" = case when ((batch.value ->> 4) or (t."attemp
 
 -- chunks.release
 update "chunks" as t set "status" = 'pending', "run_after" = case when (batch.value ->> 2) > 0 then strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "lease_until" = null, "worker_id" = null, "started_at" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
+
+-- chunks.expire
+update "chunks" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-120000 / 1000.0) || ' seconds'), "updated_at" = ?1 where t."status" = 'processing' and t."worker_id" in (select value from json_each(?2)) returning "id" as q_key;
 
 -- chunks.rescue
 update "chunks" as t set "status" = case when ((t."attempts" + 1) >= 3) then 'failed' when true then 'pending' else t."status" end, "attempts" = (t."attempts" + 1), "lease_token" = t."lease_token" + 1, "run_after" = null, "error_message" = 'worker ' || coalesce(t."worker_id", '?') || ' stopped renewing its lease (attempt ' || (t."attempts" + 1) || ' of ' || 3 || ')', "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((t."attempts" + 1) >= 3) then ?1 end, "worker_id" = case when not ((t."attempts" + 1) >= 3) then null else t."worker_id" end, "updated_at" = ?1 where t."id" in (select t."id" from "chunks" as t where t."status" = 'processing' and t."lease_until" < ?1 order by t."lease_until" limit ?2) and t."status" = 'processing' and t."lease_until" < ?1 returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
@@ -385,6 +400,9 @@ update "steps" as t set "status" = case when ((batch.value ->> 4) or (t."attempt
 
 -- steps.release
 update "steps" as t set "status" = 'pending', "run_after" = case when (batch.value ->> 2) > 0 then strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "lease_until" = null, "worker_id" = null, "started_at" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and t."status" = 'processing' returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- steps.expire
+update "steps" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-120000 / 1000.0) || ' seconds'), "updated_at" = ?1 where t."status" = 'processing' and t."worker_id" in (select value from json_each(?2)) returning "id" as q_key;
 
 -- steps.rescue
 update "steps" as t set "status" = case when ((t."attempts" + 1) >= 3) then 'failed' when true then 'pending' else t."status" end, "attempts" = (t."attempts" + 1), "lease_token" = t."lease_token" + 1, "run_after" = null, "error_message" = 'worker ' || coalesce(t."worker_id", '?') || ' stopped renewing its lease (attempt ' || (t."attempts" + 1) || ' of ' || 3 || ')', "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((t."attempts" + 1) >= 3) then ?1 end, "worker_id" = case when not ((t."attempts" + 1) >= 3) then null else t."worker_id" end, "has_turn" = (not ((t."attempts" + 1) >= 3)), "updated_at" = ?1 where t."id" in (select t."id" from "steps" as t where t."status" = 'processing' and t."lease_until" < ?1 order by t."lease_until" limit ?2) and t."status" = 'processing' and t."lease_until" < ?1 returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;

@@ -234,6 +234,31 @@ export function testLifecycle(fixture: () => Fixture): void {
         assert.equal((await p.view(young!.key)).status, words.running);
       });
 
+      it("rows of a worker that is known to be gone need not wait for their leases", async () => {
+        await p.enqueue(2);
+        const lost = await p.claimOne("gone");
+        const kept = await p.claimOne("alive");
+        const isNamed = p.store.queue.columns.worker !== undefined;
+        assert.equal(await p.store.expireLeases(["gone", "nobody"]), isNamed ? 1 : 0);
+        const rescued = (await p.store.rescueStale()).map((row) => row.key);
+        assert.deepEqual(rescued, isNamed ? [lost.key] : []);
+        assert.deepEqual(await p.store.extend([kept]), new Set([kept.key]));
+        assert.equal(await p.store.expireLeases([]), 0);
+      });
+
+      it("a claim is found by its key and token, while it stands", async () => {
+        await p.enqueue(2);
+        const mine = await p.claimOne("w");
+        const other = await p.claimOne("w");
+        const tickets = [mine, { ...other, token: other.token - 1 }].map(({ key, token }) => ({ key, token }));
+        const found = await p.store.findHeld(tickets);
+        assert.deepEqual([...found.keys()], [mine.key]);
+        const { attempt, attemptsMax, token } = found.get(mine.key)!;
+        assert.deepEqual([attempt, attemptsMax, token], [mine.attempt, mine.attemptsMax, mine.token]);
+        await p.store.release([mine]);
+        assert.equal((await p.store.findHeld(tickets)).size, 0);
+      });
+
       it("a zombie can neither settle nor renew after its row was rescued", async () => {
         const [key] = await p.enqueue();
         const zombie = await p.claimOne("zombie");
