@@ -5,14 +5,18 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { messageOf, QuarryError } from "./errors.ts";
 
-const text = z.string().trim().min(1);
-const flag = z.union([z.boolean(), z.stringbool()]);
-const count = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
+const text = z.string("give a text").trim().min(1, "give a text");
+const flag = z.union([z.boolean(), z.stringbool()], "give true or false");
+const count = (min: number, max: number) => {
+  const said = `give a whole number from ${min} to ${max}`;
+  return z.coerce.number(said).int(said).min(min, said).max(max, said);
+};
+const SECONDS = "give seconds, from 0.1 to 86400";
 /** Given in seconds, as the names of these settings have always been read. */
 const secondsAsMs = z.coerce
-  .number()
-  .min(0.1)
-  .max(86_400)
+  .number(SECONDS)
+  .min(0.1, SECONDS)
+  .max(86_400, SECONDS)
   .transform((seconds) => Math.round(seconds * 1000));
 
 /** Every setting: its name in the environment and in quarry.yaml (in lower case there), and what it means. */
@@ -177,7 +181,7 @@ export function loadSettings(input: SettingsInput = {}): {
       const where = fromEnv === undefined ? "quarry.yaml" : "the environment";
       throw new QuarryError(
         "invalid_input",
-        `${name} in ${where} is ${JSON.stringify(shown(raw))}: ${parsed.error.issues[0]?.message}. It means: ${about}`,
+        `${name} in ${where} is ${JSON.stringify(shown(raw))}: ${parsed.error.issues[0]?.message} (${about})`,
       );
     }
     values[key] = parsed.data;

@@ -70,6 +70,18 @@ describe("settings", () => {
     await rm(join(folder, "quarry.yaml"));
   });
 
+  test("that make no sense are told what they may be", () => {
+    for (const [env, message] of [
+      [{ TASK_QUEUE_ENABLED: "maybe" }, /"maybe": give true or false \(false: workers start no lanes\)$/],
+      [{ MAX_TASK_RETRIES: "many" }, /"many": give a whole number from 1 to 100 /],
+      [{ MAX_TASK_RETRIES: "1.5" }, /"1.5": give a whole number from 1 to 100 /],
+      [{ MAX_TASK_RETRIES: "101" }, /"101": give a whole number from 1 to 100 /],
+      [{ HEARTBEAT_INTERVAL: "soon" }, /"soon": give seconds, from 0.1 to 86400 /],
+      [{ QUARRY_LOG: "loud" }, /"loud": .*silent.*debug/],
+    ] as const)
+      assert.throws(() => load(env), { code: "invalid_input", message });
+  });
+
   test("that are secret come from the environment only and are never shown", async () => {
     const { settings, sources } = load({ QUARRY_API_KEY: "canary-key-0123456789", OPENAI_API_KEY: "canary" });
     assert.deepEqual([settings.apiKey, settings.openaiApiKey], ["canary-key-0123456789", "canary"]);

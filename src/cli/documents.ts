@@ -1,10 +1,15 @@
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import type { Quarry } from "../app.ts";
 import { PHASES, type Phase, TASK_STATUSES, type TaskStatus } from "../documents/queues.ts";
-import { DOCUMENT_STATES, type DocumentDetails, type DocumentState } from "../documents/views.ts";
-import { QuarryError } from "../errors.ts";
-import { type Output, plain, shortened, table } from "./output.ts";
-import { type CommonOptions, wholeNumber, withCommonOptions, withQuarry } from "./session.ts";
+import {
+  DOCUMENT_STATES,
+  type DocumentDetails,
+  type DocumentFailure,
+  type DocumentState,
+  type DocumentSummary,
+} from "../documents/views.ts";
+import { counted, type Output, plain, shortened, shortenedPath, table } from "./output.ts";
+import { type CommonOptions, idsOf, wholeNumber, withCommonOptions, withQuarry } from "./session.ts";
 
 interface ListFlags extends CommonOptions {
   readonly tenant?: string;
@@ -19,7 +24,13 @@ interface ListFlags extends CommonOptions {
 }
 
 export function addDocuments(program: Command): void {
-  const documents = program.command("documents").description("Lists documents and does things with them.");
+  const documents = program
+    .command("documents")
+    .description("Lists documents and does things with them.")
+    .addHelpText(
+      "after",
+      "\nExample:\n  quarry documents list --state failed\n  quarry documents retry 01990b0e-7c1a",
+    );
   const statuses = TASK_STATUSES.join(", ");
   withCommonOptions(documents.command("list"))
     .description("Lists documents, newest first.")
@@ -37,89 +48,119 @@ export function addDocuments(program: Command): void {
       withQuarry(options, (quarry, output) => list(quarry, output, options), { isReader: true }),
     );
 
-  const one = (name: string, about: string, example: string) =>
-    withCommonOptions(documents.command(`${name} <id...>`))
-      .description(about)
-      .addHelpText("after", `\nExample:\n  quarry documents ${example}`);
+  addEach(documents, {
+    name: "show",
+    about: "Shows a document: how far it is, what failed and why.",
+    work: async (quarry, output, id) => {
+      const details = await quarry.documents.show(id);
+      output.result(details, shown(details));
+    },
+  });
+  addEach<PhaseFlags>(documents, {
+    name: "retry",
+    about: "Tries again what failed, and nothing else.",
+    work: async (quarry, output, id, { phase }) => {
+      const tasks = await quarry.documents.retry(id, { phase });
+      const text = tasks === 0 ? "nothing had failed" : `${counted(tasks, "task")} will be tried again`;
+      output.result({ id, retried: tasks }, `${id}: ${text}`);
+    },
+  }).option("--phase <phase>", `only one: ${PHASES.join(", ")}`, checkedPhase);
+  addEach<Required<PhaseFlags>>(documents, {
+    name: "redo",
+    about: "Does a phase again, and the phases after it.",
+    example: "redo 01990b0e-7c1a --phase vector",
+    work: async (quarry, output, id, { phase }) => {
+      await quarry.documents.redo(id, phase);
+      output.result({ id, redone: phase }, `${id}: will be done again from ${phase} on`);
+    },
+  }).requiredOption("--phase <phase>", `from which one on: ${PHASES.join(", ")} (required)`, checkedPhase);
+  addEach(documents, {
+    name: "cancel",
+    about: "Stops the work on a document. What is done stays; a retry goes on.",
+    work: async (quarry, output, id) => {
+      const { waiting, running } = await quarry.documents.cancel(id);
+      const isTooLate = waiting + running === 0;
+      const text = isTooLate
+        ? "too late, nothing was left to do"
+        : `${waiting} waiting and ${running} running tasks stopped`;
+      output.result({ id, waiting, running }, `${id}: ${text}`);
+      if (isTooLate) process.exitCode = 1;
+    },
+  });
+  addEach(documents, {
+    name: "delete",
+    about: "Deletes a document and everything that was made of it.",
+    work: async (quarry, output, id) => {
+      await quarry.documents.delete(id);
+      output.result({ id, deleted: true }, `${id}: deleted; a worker clears the index`);
+    },
+  });
+}
 
-  one("show", "Shows a document: how far it is, what failed and why.", "show 01990b0e-…").action(
-    (ids: string[], options: CommonOptions) =>
-      withQuarry(options, async (quarry, output) => {
-        for (const id of ids) {
-          const details = await quarry.documents.show(id);
-          output.result(details, shown(details));
-        }
-      }),
-  );
-  one("retry", "Tries again what failed, and nothing else.", "retry 01990b0e-…")
-    .option("--phase <phase>", `only one: ${PHASES.join(", ")}`)
-    .action((ids: string[], options: CommonOptions & { phase?: string }) =>
-      withQuarry(options, async (quarry, output) => {
-        const phase = options.phase === undefined ? undefined : checkedPhase(options.phase);
-        for (const id of ids) {
-          const tasks = await quarry.documents.retry(id, { phase });
-          const text =
-            tasks === 0 ? "nothing had failed" : `${tasks} task${tasks === 1 ? "" : "s"} will be tried again`;
-          output.result({ id, retried: tasks }, `${id}: ${text}`);
-        }
-      }),
+interface PhaseFlags extends CommonOptions {
+  readonly phase?: Phase;
+}
+
+interface Each<Flags> {
+  readonly name: string;
+  readonly about: string;
+  readonly example?: string;
+  work(quarry: Quarry, output: Output, id: string, options: Flags): Promise<void>;
+}
+
+/** A command that does one thing with each of the documents that are named. */
+function addEach<Flags extends CommonOptions = CommonOptions>(
+  documents: Command,
+  each: Each<Flags>,
+): Command {
+  const example = each.example ?? `${each.name} 01990b0e-7c1a`;
+  return withCommonOptions(documents.command(`${each.name} <id...>`))
+    .description(`${each.about} Of an id, a beginning that no other has will do.`)
+    .addHelpText("after", `\nExample:\n  quarry documents ${example}`)
+    .action((given: string[], options: Flags) =>
+      withQuarry(
+        options,
+        async (quarry, output) => {
+          for (const id of await idsOf(quarry, given)) await each.work(quarry, output, id, options);
+        },
+        { isReader: true },
+      ),
     );
-  one("redo", "Does a phase again, and the phases after it.", "redo 01990b0e-… --phase vector")
-    .requiredOption("--phase <phase>", `from which one on: ${PHASES.join(", ")} (required)`)
-    .action((ids: string[], options: CommonOptions & { phase: string }) =>
-      withQuarry(options, async (quarry, output) => {
-        const phase = checkedPhase(options.phase);
-        for (const id of ids) {
-          await quarry.documents.redo(id, phase);
-          output.result({ id, redone: phase }, `${id}: will be done again from ${phase} on`);
-        }
-      }),
-    );
-  one(
-    "cancel",
-    "Stops the work on a document. What is done stays; a retry goes on.",
-    "cancel 01990b0e-…",
-  ).action((ids: string[], options: CommonOptions) =>
-    withQuarry(options, async (quarry, output) => {
-      for (const id of ids) {
-        const { waiting, running } = await quarry.documents.cancel(id);
-        const isTooLate = waiting + running === 0;
-        const text = isTooLate
-          ? "too late, nothing was left to do"
-          : `${waiting} waiting and ${running} running tasks stopped`;
-        output.result({ id, waiting, running }, `${id}: ${text}`);
-        if (isTooLate) process.exitCode = 1;
-      }
-    }),
-  );
-  one("delete", "Deletes a document and everything that was made of it.", "delete 01990b0e-…").action(
-    (ids: string[], options: CommonOptions) =>
-      withQuarry(options, async (quarry, output) => {
-        for (const id of ids) {
-          await quarry.documents.delete(id);
-          output.result({ id, deleted: true }, `${id}: deleted; a worker clears the index`);
-        }
-      }),
-  );
 }
 
 async function list(quarry: Quarry, output: Output, options: ListFlags): Promise<void> {
   const page = await quarry.documents.list(options);
   const rows = page.documents.map((document) => [
     document.id,
-    document.replacedBy ? `${document.state} (old)` : document.state,
-    document.pages === null ? "-" : `${document.pages} p`,
-    `${document.chunks} chunks`,
-    shortened(document.filename, 40),
-    shortened(document.error ?? "", 60),
+    stateOf(document),
+    document.pages === null ? "-" : String(document.pages),
+    String(document.chunks),
+    placeOf(document),
+    shortenedPath(document.source, 50),
+    shortened(noteOn(document), 60),
   ]);
+  const header = ["ID", "STATE", "PAGES", "CHUNKS", "COLLECTION", "FILE", "NOTE"];
   const more = page.next === undefined ? "" : `\nMore: add --after ${page.next}`;
-  output.result(page, rows.length === 0 ? "No documents." : table(rows) + more);
+  output.result(page, rows.length === 0 ? "No documents." : table([header, ...rows]) + more);
+}
+
+function stateOf({ state, replacedBy }: DocumentSummary): string {
+  return replacedBy ? `${state} (old)` : state;
+}
+
+function placeOf({ tenant, collection }: DocumentSummary): string {
+  return tenant === "default" ? collection : `${tenant} / ${collection}`;
+}
+
+/** What is worth knowing beside the state. */
+export function noteOn({ state, chunks, error }: DocumentSummary): string {
+  return state === "completed" && chunks === 0 ? "no text found" : (error ?? "");
 }
 
 function shown(document: DocumentDetails): string {
   const counts = ({ total, completed, failed, processing }: DocumentDetails["ocr"]) =>
     `${completed} of ${total} done${processing > 0 ? `, ${processing} running` : ""}${failed > 0 ? `, ${failed} failed` : ""}`;
+  const pages = document.pages === null ? "? pages" : counted(document.pages, "page");
   const rows = [
     ["id", document.id],
     ["file", plain(document.filename)],
@@ -128,32 +169,30 @@ function shown(document: DocumentDetails): string {
     ["tenant", `${document.tenant} / ${document.collection}`],
     ["metadata", plain(JSON.stringify(document.metadata))],
     ["taken in", document.createdAt],
-    ["kind", `${document.mediaType ?? "?"}, ${document.sizeBytes} bytes, ${document.pages ?? "?"} pages`],
-    ["state", document.state],
+    ["kind", [document.mediaType ?? "?", counted(document.sizeBytes, "byte"), pages].join(", ")],
+    ["state", document.chunks > 0 ? stateOf(document) : [stateOf(document), noteOn(document)].join("  ")],
     ["ocr", `${document.ocrStatus.padEnd(10)} ${counts(document.ocr)}`],
     ["vector", `${document.vectorStatus.padEnd(10)} ${counts(document.vector)}`],
     ["graphrag", `${document.graphragStatus.padEnd(10)} ${counts(document.graphrag)}`],
-    ...(document.pages === null && document.error ? [["error", plain(document.error)]] : []),
   ];
   // The same sentence for hundreds of chunks is one line.
-  const groups = Map.groupBy(
-    document.failures,
-    ({ phase, error }) => `${phase} ${error?.replace(/^page \d+: /, "")}`,
-  );
+  const groups = Map.groupBy(document.failures, (failure) => `${failure.phase} ${reasonOf(failure)}`);
   const failures = [...groups.values()].map((group) => {
-    const { phase, pageNumber, chunkIndex, attempts, error } = group[0]!;
+    const { phase, pageNumber, chunkIndex } = group[0]!;
     const chunk = chunkIndex === null ? "" : `, chunk ${chunkIndex}`;
     const place = pageNumber === null ? "document" : `page ${pageNumber}${chunk}`;
     const more = group.length > 1 ? ` and ${group.length - 1} more` : "";
-    return [phase, `${place}${more}`, `${attempts} tries`, shortened(error ?? "", 120)];
+    return [phase, `${place}${more}`, shortened(reasonOf(group[0]!), 120)];
   });
   return `${table(rows)}${failures.length > 0 ? `\nFailed:\n${table(failures)}` : ""}`;
 }
 
+/** Without the page, which is said beside it. */
+function reasonOf({ error }: DocumentFailure): string {
+  return error?.replace(/^page \d+: /, "") ?? "";
+}
+
 function checkedPhase(phase: string): Phase {
   if ((PHASES as readonly string[]).includes(phase)) return phase as Phase;
-  throw new QuarryError(
-    "invalid_input",
-    `--phase is one of ${PHASES.join(", ")}, not ${JSON.stringify(phase)}`,
-  );
+  throw new InvalidArgumentError(`It is one of ${PHASES.join(", ")}.`);
 }

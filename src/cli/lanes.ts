@@ -1,21 +1,17 @@
 import type { Command } from "commander";
-import { table } from "./output.ts";
+import type { Quarry } from "../app.ts";
+import { type Output, table } from "./output.ts";
 import { type CommonOptions, withCommonOptions, withQuarry } from "./session.ts";
 
 export function addLanes(program: Command): void {
   const lanes = program
     .command("lanes")
-    .description("Lists lanes, lets them rest and go on, in every process.");
+    .description("Lists lanes, lets them rest and go on, in every process.")
+    .addHelpText("after", "\nExample:\n  quarry lanes pause chunks.graphrag");
   withCommonOptions(lanes.command("list"))
     .description("Lists the lanes.")
     .addHelpText("after", "\nExample:\n  quarry lanes list")
-    .action((options: CommonOptions) =>
-      withQuarry(options, async (quarry, output) => {
-        const paused = await quarry.lanes.paused();
-        const list = quarry.lanes.names.map((name) => ({ name, isPaused: paused.has(name) }));
-        output.result(list, table(list.map(({ name, isPaused }) => [name, isPaused ? "paused" : "running"])));
-      }),
-    );
+    .action((options: CommonOptions) => withQuarry(options, list, { isReader: true }));
   for (const verb of ["pause", "resume"] as const) {
     withCommonOptions(lanes.command(`${verb} <lane...>`))
       .description(verb === "pause" ? "Starts nothing more; what runs is finished." : "Goes on.")
@@ -32,4 +28,11 @@ export function addLanes(program: Command): void {
         }),
       );
   }
+}
+
+async function list(quarry: Quarry, output: Output): Promise<void> {
+  const paused = await quarry.lanes.paused();
+  const lanes = quarry.lanes.names.map((name) => ({ name, isPaused: paused.has(name) }));
+  const rows = lanes.map(({ name, isPaused }) => [name, isPaused ? "paused" : "not paused"]);
+  output.result(lanes, table([["LANE", "STATE"], ...rows]));
 }

@@ -1,10 +1,11 @@
-import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { systemClock } from "../clock.ts";
 import { messageOf, QuarryError } from "../errors.ts";
 import { hideSecrets } from "../log.ts";
+import { VERSION } from "../version.ts";
 import { addDemo } from "./demo.ts";
 import { addDocuments } from "./documents.ts";
+import { addEmbeddings } from "./embeddings.ts";
 import { addIngest } from "./ingest.ts";
 import { addLanes } from "./lanes.ts";
 import { addMigrate } from "./migrate.ts";
@@ -18,7 +19,7 @@ import { addWork } from "./work.ts";
 export async function main(argv: readonly string[]): Promise<number> {
   const program = new Command("quarry")
     .description("Turns documents into something you can search and ask.")
-    .version(version(), "-v, --version")
+    .version(VERSION, "-v, --version")
     .showHelpAfterError("Add --help to see how it is used.")
     .exitOverride();
   // Whoever reads our output may stop reading; the work is still ended properly.
@@ -27,6 +28,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   addSearch(program);
   addStatus(program);
   addDocuments(program);
+  addEmbeddings(program);
   addWork(program);
   addServe(program);
   addLanes(program);
@@ -45,9 +47,4 @@ function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   process.stderr.write(`quarry: ${plain(hideSecrets(messageOf(error)))}\n`);
   return error instanceof QuarryError ? error.exitCode : 1;
-}
-
-function version(): string {
-  const file = new URL("../../package.json", import.meta.url);
-  return String(JSON.parse(readFileSync(file, "utf8")).version);
 }

@@ -2,19 +2,24 @@
 export interface Output {
   readonly isJson: boolean;
   readonly isLive: boolean;
-  /** Goes to standard error, so that standard output stays clean for `--json` and pipes. One line or several. */
+  /**
+   * Goes to standard error, so that standard output stays clean for `--json` and pipes. One line or several. Where
+   * there is no terminal only what changed is written, and not often: it may be somebody's log.
+   */
   progress(text: string): void;
   line(text: string): void;
   result(value: unknown, text: string): void;
 }
 
-const PLAIN_PROGRESS_EVERY_MS = 1_000;
+/** How often progress is written to what is no terminal. */
+export const PLAIN_EVERY_MS = 10_000;
 
 export function createOutput(options: { json: boolean; monotonic: () => number }): Output {
   const { stderr, stdout } = process;
   const isLive = stderr.isTTY === true && !options.json;
   let linesShown = 0;
   let lastPlainAt = Number.NEGATIVE_INFINITY;
+  let lastPlain = "";
   const clearProgress = () => {
     if (linesShown > 0) stderr.write(`\r${"\x1b[A".repeat(linesShown - 1)}\x1b[J`);
     linesShown = 0;
@@ -27,13 +32,16 @@ export function createOutput(options: { json: boolean; monotonic: () => number }
         clearProgress();
         stderr.write(text);
         linesShown = text.split("\n").length;
-      } else if (!options.json && options.monotonic() - lastPlainAt >= PLAIN_PROGRESS_EVERY_MS) {
+      } else if (!options.json && text !== lastPlain && options.monotonic() - lastPlainAt >= PLAIN_EVERY_MS) {
         lastPlainAt = options.monotonic();
+        lastPlain = text;
         stderr.write(`${text.replaceAll("\n", " · ")}\n`);
       }
     },
     line: (text) => {
       clearProgress();
+      // What comes next is about something else, and need not wait.
+      lastPlainAt = Number.NEGATIVE_INFINITY;
       if (!options.json) stdout.write(`${text}\n`);
     },
     result: (value, text) => {
@@ -62,6 +70,17 @@ export function table(rows: readonly (readonly string[])[]): string {
 export function plain(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
   return text.replaceAll(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, " ");
+}
+
+/** "1 page", "2 pages". */
+export function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}
+
+/** Like `shortened`, but keeps the end, where the paths of one folder differ. */
+export function shortenedPath(path: string, length: number): string {
+  const line = plain(path);
+  return line.length <= length ? line : `…${line.slice(1 - length)}`;
 }
 
 /** On one line, and no longer than that. */

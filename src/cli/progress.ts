@@ -6,8 +6,17 @@ const PHASES = [
   { key: "vector", name: "Vector", unit: "chunks" },
   { key: "graphrag", name: "GraphRAG", unit: "chunks" },
 ] as const;
+type PhaseKey = (typeof PHASES)[number]["key"];
+
 /** The rate is that of the last while; one long page must not make it jump. */
-const WINDOW_MS = 15_000;
+const WINDOW_MS = 30_000;
+const RATE_AFTER_MS = 500;
+/** Pages that bring their text fly past and scans take seconds each: before this, and while the pace changes, no time is foretold. */
+const FORETOLD_AFTER_MS = 8_000;
+const PACE_CHANGES_BY = 2;
+
+/** What the plus sign behind a total means, for the help of commands that show it. */
+export const PLUS_MEANS = "A + behind a total means that more may come: not every file has been opened yet.";
 
 /** Turns counts into bars with rate and time left. */
 export class ProgressBars {
@@ -25,32 +34,49 @@ export class ProgressBars {
     return PHASES.map(({ key, name, unit }) => {
       const { total, completed, failed } = progress[key];
       // While documents are still being split, nobody knows how much there is.
-      const isKnown = progress.unsplit === 0 && (key === "ocr" || isOver(progress.ocr));
+      const isKnown = progress.unsplit === 0 && (key === "ocr" || leftOf(progress.ocr) === 0);
       const parts = [
         name.padEnd(8),
         ...(options.isWide ? [bar(completed + failed, total, 24)] : []),
-        `${completed}/${total}${isKnown ? "" : "+"} ${unit}`,
+        total === 0 && !isKnown ? "waiting" : `${completed}/${total}${isKnown ? "" : "+"} ${unit}`,
         ...(failed > 0 ? [`${failed} failed`] : []),
-        ...this.#pace(key, progress[key], isKnown),
+        ...(leftOf(progress[key]) > 0 ? this.#pace(key, isKnown) : []),
       ];
       return parts.join("  ");
     }).join("\n");
   }
 
-  #pace(key: "ocr" | "vector" | "graphrag", counts: Counts, isKnown: boolean): string[] {
+  #pace(key: PhaseKey, isKnown: boolean): string[] {
     const first = this.#seen[0]!;
     const last = this.#seen.at(-1)!;
-    const seconds = (last.atMs - first.atMs) / 1000;
-    const made = counts.completed - first.progress[key].completed;
-    if (seconds < 0.5 || made <= 0) return [];
-    const rate = made / seconds;
-    const left = counts.total - counts.completed - counts.failed;
-    return [`${rate.toFixed(1)}/s`, ...(isKnown && left > 0 ? [`${clockTime(left / rate)} left`] : [])];
+    const rate = this.#rate(key, first, last);
+    if (last.atMs - first.atMs < RATE_AFTER_MS || rate === 0) return [];
+    const isForetold = isKnown && this.#isSteady(key);
+    const left = isForetold ? [`${clockTime(leftOf(last.progress[key]) / rate)} left`] : [];
+    return [`${rate.toFixed(1)}/s`, ...left];
+  }
+
+  #isSteady(key: PhaseKey): boolean {
+    const first = this.#seen[0]!;
+    const last = this.#seen.at(-1)!;
+    if (last.atMs - first.atMs < FORETOLD_AFTER_MS) return false;
+    const middle = this.#seen.find(({ atMs }) => atMs >= (first.atMs + last.atMs) / 2)!;
+    const halves = [this.#rate(key, first, middle), this.#rate(key, middle, last)];
+    return Math.max(...halves) <= PACE_CHANGES_BY * Math.min(...halves);
+  }
+
+  #rate(key: PhaseKey, from: { atMs: number; progress: Progress }, to: typeof from): number {
+    const made = endedOf(to.progress[key]) - endedOf(from.progress[key]);
+    return to.atMs > from.atMs ? Math.max(0, made / ((to.atMs - from.atMs) / 1000)) : 0;
   }
 }
 
-function isOver({ total, completed, failed }: Counts): boolean {
-  return completed + failed >= total;
+function endedOf({ completed, failed }: Counts): number {
+  return completed + failed;
+}
+
+function leftOf(counts: Counts): number {
+  return counts.total - endedOf(counts);
 }
 
 function clockTime(seconds: number): string {

@@ -1,7 +1,16 @@
 import type { Command } from "commander";
+import type { Quarry } from "../app.ts";
+import { QuarryError } from "../errors.ts";
 import type { SearchMode, SearchResult } from "../search/search.ts";
-import { plain } from "./output.ts";
-import { type CommonOptions, keyValue, wholeNumber, withCommonOptions, withQuarry } from "./session.ts";
+import { type Output, plain } from "./output.ts";
+import {
+  type CommonOptions,
+  idsOf,
+  keyValue,
+  wholeNumber,
+  withCommonOptions,
+  withQuarry,
+} from "./session.ts";
 
 interface SearchFlags extends CommonOptions {
   readonly tenant: string;
@@ -15,41 +24,59 @@ interface SearchFlags extends CommonOptions {
 export function addSearch(program: Command): void {
   withCommonOptions(program.command("search <query...>"))
     .description("Finds passages by meaning, by words and by what they are about.")
-    .option("--limit <count>", "how many at most", wholeNumber, 5)
+    .option("--limit <count>", "how many at most, up to 100", wholeNumber, 10)
     .option("--tenant <name>", "whose documents", "default")
     .option("--collection <name>", "only this collection")
-    .option("--document <id...>", "only these documents")
+    .option("--document <id...>", "only these documents; a beginning that no other has will do")
     .option("--metadata <key=value>", "only documents with it; may be given several times", keyValue)
     .option("--mode <mode>", "hybrid, vector, keyword or graph", "hybrid")
     .addHelpText("after", '\nExample:\n  quarry search "how long is a blast notice valid"')
     .action((words: string[], options: SearchFlags) =>
-      withQuarry(options, async (quarry, output) => {
-        const answer = await quarry.search.search({
-          query: words.join(" "),
-          tenant: options.tenant,
-          limit: options.limit,
-          mode: options.mode,
-          ...(options.collection !== undefined && { collection: options.collection }),
-          ...(options.document && { documentIds: options.document }),
-          ...(options.metadata && { metadata: options.metadata }),
-        });
-        for (const warning of answer.warnings) process.stderr.write(`quarry: ${plain(warning)}\n`);
-        const isColoured = process.stdout.isTTY === true && !process.env.NO_COLOR;
-        const found = answer.results.map((result, index) => shown(result, index + 1, isColoured));
-        output.result(
-          answer,
-          found.length === 0
-            ? "Nothing found. Is everything indexed? See quarry status."
-            : found.join("\n\n"),
-        );
+      withQuarry(options, (quarry, output) => search(quarry, output, words.join(" "), options), {
+        isReader: true,
       }),
     );
+}
+
+async function search(quarry: Quarry, output: Output, query: string, options: SearchFlags): Promise<void> {
+  const { tenant, limit, mode, collection, metadata } = options;
+  await refuseUnknownPlace(quarry, options);
+  const documentIds = options.document && (await idsOf(quarry, options.document));
+  const answer = await quarry.search.search({
+    query,
+    tenant,
+    limit,
+    mode,
+    ...(collection !== undefined && { collection }),
+    ...(documentIds && { documentIds }),
+    ...(metadata && { metadata }),
+  });
+  for (const warning of answer.warnings) process.stderr.write(`quarry: ${plain(warning)}\n`);
+  const isColoured = process.stdout.isTTY === true && !process.env.NO_COLOR;
+  const found = answer.results.map((result, index) => shown(result, index + 1, isColoured));
+  const text =
+    found.length === 0 ? "Nothing found. Is everything indexed? See quarry status." : found.join("\n\n");
+  output.result(answer, text);
+}
+
+/** A name that was mistyped must not look like a search without results. */
+async function refuseUnknownPlace(quarry: Quarry, { tenant, collection }: SearchFlags): Promise<void> {
+  if (collection === undefined && tenant === "default") return;
+  const { documents } = await quarry.documents.list({ tenant, collection, limit: 1 });
+  if (documents.length > 0) return;
+  const what = collection === undefined ? "" : ` in the collection ${JSON.stringify(collection)}`;
+  throw new QuarryError(
+    "not_found",
+    `there is no document of the tenant ${JSON.stringify(tenant)}${what}: quarry documents list shows what there is`,
+  );
 }
 
 function shown(result: SearchResult, number: number, isColoured: boolean): string {
   const bold = (text: string) => (isColoured ? `\x1b[1m${text}\x1b[22m` : text);
   const place = [result.filename, `page ${result.pageNumber}`, ...result.headingPath].map(plain).join(" › ");
-  return `${number}. ${bold(place)}\n   ${highlighted(result, bold)}`;
+  const dim = (text: string) => (isColoured ? `\x1b[2m${text}\x1b[22m` : text);
+  const origin = `${plain(result.source)}  (${result.collection}, ${result.documentId})`;
+  return `${number}. ${bold(place)}\n   ${highlighted(result, bold)}\n   ${dim(origin)}`;
 }
 
 function highlighted({ snippet, highlights }: SearchResult, bold: (text: string) => string): string {

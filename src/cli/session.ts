@@ -28,7 +28,9 @@ export async function withQuarry<T>(
   const { openQuarry } = await import("../app.ts");
   const given = options.data === undefined ? {} : { dataFolder: options.data };
   if (isReader) refuseNothing(loadSettings({ given }).settings);
-  const quarry = await openQuarry(given);
+  const quarry = await openQuarry(given).catch((error) => {
+    throw asUnusablePath(error) ?? error;
+  });
   try {
     return await work(quarry, outputOf(options));
   } finally {
@@ -36,18 +38,48 @@ export async function withQuarry<T>(
   }
 }
 
+/** The file that holds the database; undefined when it is a server, or nothing that can be opened. */
+export function databaseFile(url: string): string | undefined {
+  const path = url.replace(/^(sqlite|file):(\/\/)?/, "");
+  return /^[a-z][a-z0-9+]+:\/\//i.test(path) ? undefined : path;
+}
+
 /** A command that only reads must not make an empty database where the name was mistyped. */
 function refuseNothing({ databaseUrl, dataFolder }: Settings): void {
-  const isServer = /^postgres(ql)?:/.test(databaseUrl);
-  if (isServer || existsSync(databaseUrl.replace(/^(sqlite|file):(\/\/)?/, ""))) return;
+  const file = databaseFile(databaseUrl);
+  if (file === undefined || existsSync(file)) return;
   throw new QuarryError(
     "not_found",
     `there is nothing in ${dataFolder} yet: ingest something first, or name another folder with --data`,
   );
 }
 
+const UNUSABLE: Record<string, string> = {
+  EEXIST: "it is a file, and a folder is needed",
+  ENOTDIR: "a part of it is a file, and a folder is needed",
+  EACCES: "it may not be written: its permissions do not allow it",
+  EPERM: "it may not be written: its permissions do not allow it",
+  EROFS: "it may not be written: its file system is read-only",
+};
+
+function asUnusablePath(error: unknown): QuarryError | undefined {
+  const { code, path } = error as NodeJS.ErrnoException;
+  const why = code === undefined ? undefined : UNUSABLE[code];
+  if (why === undefined || path === undefined) return undefined;
+  return new QuarryError("invalid_input", `${path}: ${why}; name another folder with --data`, {
+    cause: error,
+  });
+}
+
 export function outputOf(options: CommonOptions): Output {
   return createOutput({ json: options.json, monotonic: () => systemClock.monotonic() });
+}
+
+/** The documents that are meant. All are looked up first, so that a mistyped one stops the command before it did anything. */
+export async function idsOf(quarry: Quarry, given: readonly string[]): Promise<string[]> {
+  const ids = new Set<string>();
+  for (const one of given) ids.add(await quarry.documents.idOf(one));
+  return [...ids];
 }
 
 export function wholeNumber(text: string): number {

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { QuarryError } from "../errors.ts";
-import { blocksOf, clip } from "./blocks.ts";
+import { type Block, blocksOf, clip } from "./blocks.ts";
+import { type Frame, frameOf } from "./frames.ts";
 import { CHARS_PER_TOKEN_MAX, pack, type Run } from "./packing.ts";
-import { isHeadingCut, piecesOf } from "./pieces.ts";
+import { isHeadingCut, type Piece, piecesOf } from "./pieces.ts";
 
 export interface ChunkingOptions {
   /** Of the document. */
@@ -19,13 +20,16 @@ export interface ChunkingOptions {
 }
 
 export interface Chunk {
-  /** What is shown: a slice of the page, word for word. */
+  /**
+   * What is shown: a slice of the page, word for word. A part of a table has the header of the table before it, a
+   * part of fenced code stands between fences.
+   */
   readonly content: string;
-  /** What is embedded before it: the end of the chunk before, or the header of the table it continues. */
+  /** What is embedded before it: the end of the chunk before. */
   readonly overlap: string;
   /** The headings above all of it, outermost first. */
   readonly headingPath: readonly string[];
-  /** Where the content stands in the page, in UTF-16 units. */
+  /** Where the slice stands in the page, in UTF-16 units. */
   readonly start: number;
   readonly end: number;
   /** Of what is embedded. */
@@ -41,13 +45,15 @@ export interface ChunkedPage {
 const TOKENS_MAX_LEAST = 128;
 /** Title and headings together. */
 const CONTEXT_SHARE = 1 / 4;
-const HEADER_SHARE = 1 / 2;
+/** A table's header is repeated as it is up to the first, shortened up to the second, and left out beyond. */
+const HEAD_SHARE = 1 / 4;
+const HEAD_SHARE_MAX = 1 / 2;
 /** Less than this is not worth a chunk of its own if it has neighbours. */
 const MIN_SHARE = 1 / 4;
 
 /**
  * Cuts a page into chunks along its headings, paragraphs, lists, tables and code. Together the chunks hold all of
- * its text, each word once.
+ * its text, each word once but for what tables and code repeat.
  */
 export function chunkPage(markdown: string, options: ChunkingOptions): ChunkedPage {
   if (options.tokensMax < TOKENS_MAX_LEAST)
@@ -58,6 +64,7 @@ export function chunkPage(markdown: string, options: ChunkingOptions): ChunkedPa
     source: markdown,
     countTokens: options.countTokens,
     fits: (run) => page.fits(run),
+    roomFor: (piece) => page.roomFor(piece),
     tokensMin: page.tokensTarget * MIN_SHARE,
   });
   return { chunks: runs.map((run, index) => page.chunk(run, runs[index - 1])), headingsAfter };
@@ -67,6 +74,7 @@ class Page {
   readonly #markdown: string;
   readonly #options: ChunkingOptions;
   readonly #paths = new Map<string, readonly string[]>();
+  readonly #frames = new Map<Block, Frame | undefined>();
   readonly tokensTarget: number;
 
   constructor(markdown: string, options: ChunkingOptions) {
@@ -87,7 +95,7 @@ class Page {
   chunk(run: Run, before: Run | undefined): Chunk {
     const alone = this.#parts(run);
     const room = Math.min(this.#options.overlapTokens, this.#options.tokensMax - this.#count(alone));
-    const overlap = alone.overlap || this.#endOf(before, run, room);
+    const overlap = this.#endOf(before, run, room);
     const withOverlap = { ...alone, overlap };
     const tokenCount = this.#count(withOverlap);
     // Tokens of two texts may be more than those of each: the tokenizer has the last word.
@@ -95,13 +103,51 @@ class Page {
     return { ...alone, ...this.#bounds(run), tokenCount: this.#count(alone) };
   }
 
+  /** How many tokens of the page a chunk holds that starts with this piece. */
+  roomFor(piece: Piece): number {
+    const [content = ""] = this.#headsFor(piece);
+    return this.#options.tokensMax - this.#count({ content, overlap: "", headingPath: this.#pathOf([piece]) });
+  }
+
   #parts(run: Run) {
+    const [first] = run as [Piece];
+    const heads = this.#headsFor(first);
+    const headingPath = this.#pathOf(run);
+    const partsWith = (head: string) => ({ content: this.#framed(run, head), overlap: "", headingPath });
+    const preferred = partsWith(heads[0] ?? "");
+    if (run.length > 1 || first.kind !== "row") return preferred;
+    // A row that has no room beside the header is shown with a shorter one or none, rather than cut.
+    const ways = [...heads, ""].map(partsWith);
+    return ways.find((parts) => this.#count(parts) <= this.#options.tokensMax) ?? preferred;
+  }
+
+  #framed(run: Run, head: string): string {
     const { start, end } = this.#bounds(run);
-    return {
-      content: this.#markdown.slice(start, end),
-      overlap: this.#headerFor(run),
-      headingPath: this.#pathOf(run),
-    };
+    const last = run.at(-1)!;
+    const frame = this.#frameOf(last.block);
+    const isCutOff = frame && last.end > frame.bodyStart && last.end < last.block.end;
+    return [head, this.#markdown.slice(start, end), isCutOff ? frame.foot : ""].filter(Boolean).join("\n");
+  }
+
+  /** What may stand before a run that starts with this piece, the best first. */
+  #headsFor({ block, start }: Piece): readonly string[] {
+    const frame = this.#frameOf(block);
+    return frame && start >= frame.bodyStart ? frame.heads : [];
+  }
+
+  #frameOf(block: Block): Frame | undefined {
+    if (!this.#frames.has(block)) {
+      const frame = frameOf(block, this.#markdown);
+      this.#frames.set(block, frame && { ...frame, heads: this.#headsWithinBudget(frame.heads) });
+    }
+    return this.#frames.get(block);
+  }
+
+  #headsWithinBudget(heads: readonly string[]): readonly string[] {
+    const within = (share: number) =>
+      heads.filter((head) => this.#options.countTokens(head) <= this.tokensTarget * share);
+    const small = within(HEAD_SHARE);
+    return small.length > 0 ? small : within(HEAD_SHARE_MAX).slice(-1);
   }
 
   #count(parts: { headingPath: readonly string[]; overlap: string; content: string }): number {
@@ -133,12 +179,6 @@ class Page {
     const kept = [...path];
     while (kept.length > 0 && countTokens(contextOf(title, kept)) > tokensMax * CONTEXT_SHARE) kept.shift();
     return kept;
-  }
-
-  #headerFor(run: Run): string {
-    const { header } = run[0]!;
-    const isSmall = this.#options.countTokens(header) <= this.tokensTarget * HEADER_SHARE;
-    return isSmall ? header : "";
   }
 
   /** The last words before a run that goes on with the same section, whole sentences if one fits. */

@@ -3,6 +3,7 @@ import type { Database, Row } from "../database/database.ts";
 import { isQuarryError, QuarryError } from "../errors.ts";
 import { uuidv7 } from "../ids.ts";
 import { openQueue } from "../queue/store.ts";
+import { refuseUnstorable } from "../queue/text.ts";
 import { type Cancelled, cancelWork, redoPhase, retryFailed } from "./changes.ts";
 import type { DataFolder, Fingerprint } from "./files.ts";
 import { type Progress, readProgress } from "./progress.ts";
@@ -12,7 +13,9 @@ import {
   type DocumentDetails,
   type DocumentFilter,
   type DocumentPage,
+  type DocumentState,
   listDocuments,
+  readStates,
   showDocument,
 } from "./views.ts";
 
@@ -33,9 +36,15 @@ export interface NewDocument {
 export interface Added {
   readonly id: string;
   readonly filename: string;
-  /** "retried": the same file, and something of it had failed. "replaced": a new version; the old one goes when it is ready. */
-  readonly change: "added" | "replaced" | "retried" | "unchanged";
+  readonly change: DocumentChange;
 }
+
+/**
+ * "replaced": a new version; the old one goes when it is ready. "retried": the same file, and something of it had
+ * failed. "metadata_changed": the same file with other metadata, which need no work.
+ */
+export const DOCUMENT_CHANGES = ["added", "replaced", "retried", "metadata_changed", "unchanged"] as const;
+export type DocumentChange = (typeof DOCUMENT_CHANGES)[number];
 
 export interface DocumentsParts {
   readonly database: Database;
@@ -68,9 +77,11 @@ export class Documents {
     const current = await this.#current(place);
     if (current) {
       const fingerprint = await this.#parts.files.fingerprint(document.path, { bytesMax });
-      if (isSame(current, fingerprint, document)) {
-        const retried = document.isRetried ? await retryFailed(this.#parts, String(current.id)) : 0;
-        return { id: String(current.id), filename, change: retried > 0 ? "retried" : "unchanged" };
+      if (isSameText(current, fingerprint, document)) {
+        const change = await this.#keep(current, document);
+        if (change !== undefined) return { id: String(current.id), filename, change };
+        // Somebody replaced it meanwhile.
+        if (tries > 1) return this.add(document, tries - 1);
       }
     }
     const id = uuidv7(this.#parts.database.clock.now());
@@ -95,6 +106,17 @@ export class Documents {
       if (isQuarryError(error, "constraint_violated") && tries > 1) return this.add(document, tries - 1);
       throw error;
     }
+  }
+
+  /** The id of the document that is meant: all of it, or a beginning that only one has. */
+  async idOf(given: string): Promise<string> {
+    if (!isBeginning(given)) return this.#existing(given);
+    const { database } = this.#parts;
+    const sql = `select id from documents where cast(id as text) like ${database.dialect.mark(1)} limit 2`;
+    const rows = await database.query({ name: "documents.id_of", sql }, [`${given.toLowerCase()}%`]);
+    if (rows.length === 1) return String(rows[0]!.id);
+    if (rows.length === 0) throw notFound(given);
+    throw new QuarryError("invalid_input", `${given} begins the ids of several documents: give more of it`);
   }
 
   list(filter: DocumentFilter = {}): Promise<DocumentPage> {
@@ -126,6 +148,31 @@ export class Documents {
 
   progress(ids?: readonly string[]): Promise<Progress> {
     return readProgress(this.#parts.database, ids);
+  }
+
+  /** How many documents are in each state; versions that were replaced are left out. */
+  states(): Promise<Record<DocumentState, number>> {
+    return readStates(this.#parts.database);
+  }
+
+  /** The text is the same: nothing is worked on again. Undefined when it is not the current version any more. */
+  async #keep(current: Row, document: NewDocument): Promise<DocumentChange | undefined> {
+    const id = String(current.id);
+    const isOther = document.metadata !== undefined && !sameJson(metadataOf(current), document.metadata);
+    if (isOther && !(await this.#describe(id, document.metadata!))) return undefined;
+    const retried = document.isRetried ? await retryFailed(this.#parts, id) : 0;
+    if (retried > 0) return "retried";
+    return isOther ? "metadata_changed" : "unchanged";
+  }
+
+  async #describe(id: string, metadata: Readonly<Record<string, unknown>>): Promise<boolean> {
+    const { database } = this.#parts;
+    const { dialect } = database;
+    const json = JSON.stringify(metadata);
+    refuseUnstorable(json, "the metadata");
+    const sql = `update documents set metadata = ${dialect.param(2, "json")}, updated_at = ${dialect.now} where ${dialect.isOneOf("id", 3, "uuid")} and replaced_by is null returning id`;
+    const params = [database.now(), json, dialect.keys([id])];
+    return (await database.query({ name: "documents.describe", sql }, params)).length > 0;
   }
 
   async #current(place: { tenant: string; collection: string; source: string }): Promise<Row | undefined> {
@@ -180,13 +227,16 @@ export class Documents {
   }
 }
 
-function isSame(current: Row, fingerprint: Fingerprint, document: NewDocument): boolean {
-  const metadata = typeof current.metadata === "string" ? JSON.parse(current.metadata) : current.metadata;
+/** The title is part of what is embedded, so another title is another text. */
+function isSameText(current: Row, fingerprint: Fingerprint, document: NewDocument): boolean {
   return (
     current.content_hash === fingerprint.contentHash &&
-    (document.title === undefined || document.title === current.title) &&
-    (document.metadata === undefined || sameJson(metadata, document.metadata))
+    (document.title === undefined || document.title === current.title)
   );
+}
+
+function metadataOf({ metadata }: Row): unknown {
+  return typeof metadata === "string" ? JSON.parse(metadata) : metadata;
 }
 
 /** PostgreSQL orders the keys of its JSON anew. */
@@ -202,7 +252,7 @@ function sameJson(a: unknown, b: unknown): boolean {
   return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
 }
 
-function checkedName(what: string, name: string): string {
+export function checkedName(what: "tenant" | "collection", name: string): string {
   if (NAME.test(name)) return name;
   throw new QuarryError(
     "invalid_input",
@@ -216,6 +266,11 @@ export function checkedId(id: string): string {
     "invalid_input",
     `${JSON.stringify(id)} is not a document's id: see quarry documents list`,
   );
+}
+
+/** Not the whole of an id, but at least so much that somebody meant one. */
+function isBeginning(text: string): boolean {
+  return /^[0-9a-f-]{4,35}$/i.test(text);
 }
 
 function notFound(id: string): QuarryError {

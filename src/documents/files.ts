@@ -128,7 +128,8 @@ export class DataFolder {
 
   async #regularFile(path: string): Promise<Stats> {
     const info = await stat(path).catch((cause) => {
-      throw new QuarryError("not_found", `${path} cannot be opened: ${messageOf(cause)}`, { cause });
+      const why = cause.code === "ENOENT" ? "no such file" : `it cannot be opened: ${messageOf(cause)}`;
+      throw new QuarryError("not_found", `${path}: ${why}`, { cause });
     });
     if (!info.isFile()) throw new QuarryError("invalid_input", `${path} is not a file`);
     return info;

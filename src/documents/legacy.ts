@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import type { Database, Row, Transaction } from "../database/database.ts";
 import { quoted } from "../database/dialect.ts";
-import { QuarryError } from "../errors.ts";
+import { isQuarryError, QuarryError } from "../errors.ts";
 import { uuidv7 } from "../ids.ts";
 import { cleanValue } from "../queue/text.ts";
 import type { DataFolder } from "./files.ts";
@@ -66,7 +66,14 @@ export async function migrateLegacy(parts: Parts, from: Database = parts.databas
 }
 
 async function legacyRows(from: Database): Promise<Row[]> {
-  const rows = await from.query("select * from documents");
+  const rows = await from.query("select * from documents").catch((cause) => {
+    if (!isQuarryError(cause, "schema_mismatch")) throw cause;
+    throw new QuarryError(
+      "invalid_input",
+      "there is no documents table in it, so it is not the database of the old system",
+      { cause },
+    );
+  });
   const [first] = rows;
   if (first && !("convert_status" in first || "index_status" in first)) {
     throw new QuarryError(

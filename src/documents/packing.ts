@@ -14,6 +14,8 @@ export interface PackingRules {
   readonly source: string;
   readonly countTokens: (text: string) => number;
   readonly fits: (run: Run) => boolean;
+  /** How many tokens of the page a chunk holds that starts with this piece. */
+  readonly roomFor: (piece: Piece) => number;
   /** What is smaller than this is better packed with its neighbours than left alone. */
   readonly tokensMin: number;
 }
@@ -42,16 +44,18 @@ const GLUED_MAX = 8;
 
 /** Sections that can stand alone are not put together, though they would fit. */
 function sectionsOf(run: Run, { tokensMin }: PackingRules): Run[] | undefined {
-  const place = bestPlace(run, tokensMin, (at) => isHeadingCut(at.cut) && at.lesser >= tokensMin);
+  const place = bestPlace(run, { tokensMin, tokensEnough: tokensMin }, (at) => isHeadingCut(at.cut) && at.lesser >= tokensMin);
   return place && halves(run, place);
 }
 
 function divide(run: Run, rules: PackingRules): Run[] | undefined {
-  const place = bestPlace(run, rules.tokensMin, ({ cut }) => cut > CUT.glued);
-  const isGoodPlace = place && (place.lesser >= rules.tokensMin || isHeadingCut(place.cut));
+  const filling = fillingOf(run, rules);
+  const place = bestPlace(run, filling, ({ cut }) => cut > CUT.glued);
+  const isLarge = place && place.lesser >= rules.tokensMin && place.cut !== CUT.leadIn;
+  const isGoodPlace = place && (isLarge || isHeadingCut(place.cut));
   const smaller = isGoodPlace || run.length > GLUED_MAX ? undefined : broken(run, place, rules);
   if (smaller) return [smaller];
-  const anyPlace = place ?? bestPlace(run, rules.tokensMin, () => true);
+  const anyPlace = place ?? bestPlace(run, filling, () => true);
   return anyPlace && halves(run, anyPlace);
 }
 
@@ -59,10 +63,54 @@ function divide(run: Run, rules: PackingRules): Run[] | undefined {
 function broken(run: Run, place: Place | undefined, rules: PackingRules): Run | undefined {
   const heaviest = run.reduce((most, piece) => (piece.weight > most.weight ? piece : most));
   const isHeavy = run.length === 1 || heaviest.weight > rules.tokensMin;
-  const isInTheWay = !place || place.cut < CUT.row || !rules.fits([heaviest]);
-  if (!isHeavy || !isInTheWay) return undefined;
+  const isNoGoodPlace = heaviest.kind !== "row" && (!place || place.cut < CUT.row);
+  if (!isHeavy || !(isNoGoodPlace || !rules.fits([heaviest]))) return undefined;
   const parts = takeApart(heaviest, rules.source).map((part) => sized(part, rules));
   return parts.length > 1 ? run.flatMap((piece) => (piece === heaviest ? parts : [piece])) : undefined;
+}
+
+/** What makes one place better than another that is as good. */
+interface Filling {
+  /** A side that has less is too small to stand alone. */
+  readonly tokensMin: number;
+  /** Where both sides have this, it does not matter how much more. */
+  readonly tokensEnough: number;
+  /** How many chunks the run needs when it is cut before each of its pieces. */
+  readonly chunksByIndex?: readonly number[];
+}
+
+/**
+ * A table is filled up to this many chunks at a time: it is cut where that costs no chunk more. One that needs more is
+ * divided first, like any text, so that an added row moves no other cuts than these. With 8, a table has a tenth more
+ * chunks than it needs, and an added row changes 2.5 of them; with 4 it is a fifth and 1.8, with 12 a twentieth and 3.3.
+ */
+const FILLED_AT_ONCE_MAX = 8;
+const ENOUGH_SHARE = 1 / 2;
+
+function fillingOf(run: Run, { tokensMin, roomFor }: PackingRules): Filling {
+  const row = run.findLast(({ kind }) => kind === "row");
+  if (!row) return { tokensMin, tokensEnough: tokensMin };
+  const room = roomFor(row);
+  const before = chunksUpTo(run, room);
+  const behind = chunksUpTo(run.toReversed(), room).reverse();
+  const filling = { tokensMin, tokensEnough: room * ENOUGH_SHARE };
+  if (before.at(-1)! > FILLED_AT_ONCE_MAX) return filling;
+  return { ...filling, chunksByIndex: before.map((chunks, index) => chunks + behind[index]!) };
+}
+
+/** How many chunks the first pieces need: none of them, one, two, and so on. */
+function chunksUpTo(run: Run, room: number): number[] {
+  let chunks = 0;
+  let left = 0;
+  const needed = run.map(({ weight }) => {
+    if (weight > left) {
+      chunks += 1;
+      left = room;
+    }
+    left -= weight;
+    return chunks;
+  });
+  return [0, ...needed];
 }
 
 /** Between two pieces of a run. */
@@ -75,25 +123,27 @@ interface Place {
 }
 
 /** How much worse a place is when it leaves one side too small: all but the lowest headings still beat a paragraph. */
-const TOO_SMALL = 2;
+const TOO_SMALL = 4;
 
-function bestPlace(run: Run, tokensMin: number, isWanted: (place: Place) => boolean): Place | undefined {
+function bestPlace(run: Run, filling: Filling, isWanted: (place: Place) => boolean): Place | undefined {
   const total = run.reduce((sum, { weight }) => sum + weight, 0);
-  const worthOf = ({ cut, lesser }: Place) => (lesser < tokensMin ? cut - TOO_SMALL : cut);
+  const worthOf = ({ cut, lesser }: Place) => (lesser < filling.tokensMin ? cut - TOO_SMALL : cut);
   let best: Place | undefined;
   let before = 0;
   for (const [index, piece] of run.entries()) {
     const place = { index, cut: piece.cut, hash: piece.hash, lesser: Math.min(before, total - before) };
     before += piece.weight;
     if (index === 0 || !isWanted(place)) continue;
-    if (!best || isBetter(place, best, { by: worthOf(place) - worthOf(best), tokensMin })) best = place;
+    const by = best && worthOf(place) - worthOf(best);
+    if (!best || (by === 0 ? isBetter(place, best, filling) : by! > 0)) best = place;
   }
   return best;
 }
 
-function isBetter(place: Place, best: Place, { by, tokensMin }: { by: number; tokensMin: number }): boolean {
-  if (by !== 0) return by > 0;
-  const areBothLarge = Math.min(place.lesser, best.lesser) >= tokensMin;
+function isBetter(place: Place, best: Place, { tokensEnough, chunksByIndex }: Filling): boolean {
+  const chunksMore = chunksByIndex ? chunksByIndex[place.index]! - chunksByIndex[best.index]! : 0;
+  if (chunksMore !== 0) return chunksMore < 0;
+  const areBothLarge = Math.min(place.lesser, best.lesser) >= tokensEnough;
   if (areBothLarge && place.hash !== best.hash) return place.hash > best.hash;
   return place.lesser > best.lesser;
 }

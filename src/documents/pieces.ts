@@ -6,15 +6,17 @@ import { type Block, trimmed } from "./blocks.ts";
  */
 export const CUT = {
   glued: 0,
-  character: 1,
-  word: 2,
-  line: 3,
-  sentence: 4,
-  row: 5,
-  item: 6,
-  block: 7,
+  character: 2,
+  word: 4,
+  line: 6,
+  leadIn: 7,
+  sentence: 8,
+  row: 10,
+  item: 12,
+  block: 14,
 } as const;
-const CUT_HEADING_LEAST = CUT.block + 1;
+const CUT_HEADING_LEAST = 16;
+const CUT_HEADING_STEP = 2;
 
 /** What chunks are packed from: a block, or a part of one that is too large for a chunk. */
 export interface Piece {
@@ -25,14 +27,12 @@ export interface Piece {
   /** What it is, which says how to take it apart. */
   readonly kind: Block["kind"] | "row" | "line" | "sentence" | "word";
   readonly block: Block;
-  /** The header of the table it continues. */
-  readonly header: string;
 }
 
 export function piecesOf(blocks: readonly Block[], source: string): Piece[] {
   return blocks.map((block, index) => {
     const { start, end, kind } = block;
-    return { start, end, kind, block, cut: cutBetween(blocks[index - 1], block, source), header: "" };
+    return { start, end, kind, block, cut: cutBetween(blocks[index - 1], block, source) };
   });
 }
 
@@ -43,9 +43,9 @@ export function isHeadingCut(cut: number): boolean {
 function cutBetween(before: Block | undefined, block: Block, source: string): number {
   // Nothing to cut before the first, and a heading goes with what it heads.
   if (!before || before.kind === "heading") return CUT.glued;
-  if (block.kind === "heading") return CUT_HEADING_LEAST + 6 - block.depth;
-  // "…as follows:" goes with what follows, unless that is better cut there than anywhere else.
-  return source[before.end - 1] === ":" ? CUT.sentence : CUT.block;
+  if (block.kind === "heading") return CUT_HEADING_LEAST + CUT_HEADING_STEP * (6 - block.depth);
+  // "…as follows:" goes with the start of what follows.
+  return source[before.end - 1] === ":" ? CUT.leadIn : CUT.block;
 }
 
 /** The same text in smaller pieces; the piece itself when it has but one. */
@@ -54,7 +54,7 @@ export function takeApart(piece: Piece, source: string): readonly Piece[] {
     case "list":
       return cutAt(piece, source, listCuts(piece));
     case "table":
-      return tableRows(piece, source);
+      return cutAt(piece, source, tableCuts(piece, source));
     case "code":
     case "html":
       return cutAt(piece, source, lineCuts(piece, source));
@@ -105,16 +105,14 @@ function listCuts({ block }: Piece): Place[] {
   return block.itemStarts.map((start) => ({ start, cut: CUT.item, kind: "text" }));
 }
 
-/** Its header stays with the first row; each later row knows it. */
-function tableRows(piece: Piece, source: string): readonly Piece[] {
-  const [header, ruler, ...rows] = lineStarts(piece, source);
-  if (header === undefined || ruler === undefined || rows.length < 2)
-    return takeApart({ ...piece, kind: "text" }, source);
-  const places = [header, ...rows.slice(1)].map((start): Place => ({ start, cut: CUT.row, kind: "row" }));
-  const headerText = source.slice(header, rows[0]).trimEnd();
-  return cutAt(piece, source, places).map((part, index) =>
-    index === 0 ? part : { ...part, header: headerText },
-  );
+/** The header, which stays with the first row if there is room for both, and each row. */
+function tableCuts(piece: Piece, source: string): Place[] {
+  const [header, _ruler, ...rows] = lineStarts(piece, source);
+  return [header!, ...rows].map((start, index) => ({
+    start,
+    cut: index === 1 ? CUT.glued : CUT.row,
+    kind: "row",
+  }));
 }
 
 /** A blank line is a better place than another; the fences stay with the lines they enclose. */

@@ -1,6 +1,6 @@
 import type { Database, Row } from "../database/database.ts";
 import { PHASES, type Phase, type TaskStatus } from "./queues.ts";
-import { documentColumn, isOpen, STAGES } from "./stages.ts";
+import { documentColumn, isOpen, STAGES, type Stage } from "./stages.ts";
 
 export interface Counts {
   readonly total: number;
@@ -11,7 +11,7 @@ export interface Counts {
 
 export interface Progress {
   readonly documents: number;
-  /** Documents not yet split: how many pages they have is not known. */
+  /** Documents that will still be split: how many pages they have is not known. */
   readonly unsplit: number;
   readonly ocr: Counts;
   readonly vector: Counts;
@@ -20,15 +20,17 @@ export interface Progress {
   readonly open: number;
 }
 
+const SPLIT = STAGES.find(({ queue }) => queue === "split")!;
+
 /** That a document `d` still has something to be done, up to and with a phase. */
 export function openWork(upTo: Phase): string {
   const stages = STAGES.filter(({ phase }) => PHASES.indexOf(phase) <= PHASES.indexOf(upTo));
-  const tests = stages.map(
-    (stage) =>
-      `exists (select 1 from ${stage.table} as t where t.${documentColumn(stage)} = d.id and ${stage.concerns} and ${isOpen(stage)})`,
-  );
   // A finished document is known by its own row.
-  return `(d.graphrag_index_status <> 'completed' and (${tests.join(" or ")}))`;
+  return `(d.graphrag_index_status <> 'completed' and (${stages.map(isOpenAt).join(" or ")}))`;
+}
+
+function isOpenAt(stage: Stage): string {
+  return `exists (select 1 from ${stage.table} as t where t.${documentColumn(stage)} = d.id and ${stage.concerns} and ${isOpen(stage)})`;
 }
 
 export async function hasOpenWork(database: Database, documentId: string, upTo: Phase): Promise<boolean> {
@@ -56,7 +58,7 @@ export async function readProgress(database: Database, ids?: readonly string[]):
   const [documents] = await database.query(
     {
       name: `documents.progress.${name}`,
-      sql: `select count(*) as total, sum(case when d.total_pages is null then 1 else 0 end) as unsplit, sum(case when ${openWork("graphrag")} then 1 else 0 end) as open from documents as d where ${among("d.id")}`,
+      sql: `select count(*) as total, sum(case when ${isOpenAt(SPLIT)} then 1 else 0 end) as unsplit, sum(case when ${openWork("graphrag")} then 1 else 0 end) as open from documents as d where ${among("d.id")}`,
     },
     params,
   );

@@ -2,7 +2,7 @@ import { attempt } from "../outcomes.ts";
 import { defineLane } from "../queue/lane.ts";
 import { done, released } from "../queue/outcome.ts";
 import type { LaneParts } from "./lane-parts.ts";
-import { hasOpenWork } from "./progress.ts";
+import { hasOpenWork, openWork } from "./progress.ts";
 import type { RemovalPayload } from "./queues.ts";
 import { removeDocuments } from "./remove.ts";
 
@@ -84,19 +84,19 @@ async function staleChunks({ database }: LaneParts, row: RemovalPayload): Promis
   return (row.chunk_ids ?? []).filter((id) => !current.has(id));
 }
 
-/** The old version is searched until the new one can be. */
+/** The old version is searched until the new one can be. One that failed is of no use to anybody. */
 async function replace({ database, queues }: LaneParts, row: RemovalPayload) {
   const { dialect } = database;
   const [successor] = await database.query(
     {
       name: "documents.successor",
-      sql: `select s.id, s.vector_index_status as status from documents as o join documents as s on s.id = o.replaced_by where ${dialect.isOneOf("o.id", 1, "uuid")}`,
+      sql: `select s.id, s.vector_index_status as status, (exists (select 1 from task_queue_chunk as c where c.document_id = d.id and c.vector_status = 'completed') or ${openWork("vector")}) as is_of_use from documents as d join documents as s on s.id = d.replaced_by where ${dialect.isOneOf("d.id", 1, "uuid")}`,
     },
     [dialect.keys([row.document_id])],
   );
   // It was deleted itself, or together with its successor.
   if (!successor) return done();
-  if (successor.status !== "completed") {
+  if (successor.status !== "completed" && successor.is_of_use) {
     const isComing = await hasOpenWork(database, String(successor.id), "vector");
     return released(isComing ? WAIT_MS : WAIT_LONG_MS);
   }

@@ -34,6 +34,7 @@ export interface DocumentFailure {
   readonly phase: Phase;
   readonly pageNumber: number | null;
   readonly chunkIndex: number | null;
+  /** What counts against MAX_TASK_RETRIES; all of them when it was cancelled or could never succeed. */
   readonly attempts: number;
   readonly error: string | null;
 }
@@ -107,6 +108,14 @@ export async function showDocument(database: Database, id: string): Promise<Docu
   if (!row) throw new QuarryError("not_found", `there is no document ${id}: see quarry documents list`);
   const { ocr, vector, graphrag } = await readProgress(database, [id]);
   return { ...summaryOf(row), ocr, vector, graphrag, failures: await failuresOf(database, id) };
+}
+
+export async function readStates(database: Database): Promise<Record<DocumentState, number>> {
+  const sql = `select state, count(*) as total from (select ${STATE} as state from documents as d where d.replaced_by is null) as s group by state`;
+  const rows = await database.query({ name: "documents.states", sql });
+  const counts = { queued: 0, working: 0, completed: 0, partial: 0, failed: 0 };
+  for (const row of rows) counts[row.state as DocumentState] = Number(row.total);
+  return counts;
 }
 
 async function failuresOf(database: Database, id: string): Promise<DocumentFailure[]> {

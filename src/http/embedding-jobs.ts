@@ -39,7 +39,7 @@ const JobWithVector = Job.extend({
   embedding_vector: z.array(z.number()).nullable().describe("Once it is there."),
 }).openapi("EmbeddingJobWithVector");
 
-const NewJob = newJobSchema.openapi("NewEmbeddingJob");
+const NewJob = z.strictObject(newJobSchema.shape).openapi("NewEmbeddingJob");
 
 const Stats = z
   .strictObject({

@@ -1,5 +1,5 @@
-import type { Added, Documents, NewDocument } from "../documents/documents.ts";
-import { messageOf } from "../errors.ts";
+import { type Added, checkedName, type Documents, type NewDocument } from "../documents/documents.ts";
+import { isQuarryError, messageOf, type QuarryError } from "../errors.ts";
 import { scan } from "./scan.ts";
 
 export interface IngestOptions extends Omit<NewDocument, "path" | "filename" | "source" | "title"> {
@@ -22,6 +22,9 @@ export interface Ingested {
 /** Files are copied in this many at a time: the disk is busy, the memory is not. */
 const AT_ONCE = 4;
 
+/** Not the file's fault: the next ones would be refused as well. */
+const OUTAGES = ["database_unavailable", "commit_unknown", "disk_full"] as const;
+
 /** Takes in files and folders. One that cannot be taken does not keep the others out. */
 export async function ingest(
   { documents, except }: { documents: Documents; except: readonly string[] },
@@ -29,6 +32,10 @@ export async function ingest(
   options: IngestOptions = {},
 ): Promise<Ingested> {
   const { onFile, signal, ...common } = options;
+  // Once, and not of each file.
+  for (const what of ["tenant", "collection"] as const)
+    if (common[what] !== undefined) checkedName(what, common[what]);
+  let outage: QuarryError | undefined;
   const files: IngestedFile[] = [];
   const note = (file: IngestedFile) => {
     files.push(file);
@@ -38,12 +45,13 @@ export async function ingest(
     try {
       note({ path, kind: "taken", ...(await documents.add({ ...common, path })) });
     } catch (error) {
-      note({ path, kind: "refused", why: messageOf(error) });
+      if (isQuarryError(error, ...OUTAGES)) outage = error;
+      else note({ path, kind: "refused", why: messageOf(error) });
     }
   };
   const running = new Set<Promise<void>>();
   for await (const found of scan(paths, { except })) {
-    if (signal?.aborted) break;
+    if (signal?.aborted || outage) break;
     if (found.kind !== "file") {
       note(found);
       continue;
@@ -53,5 +61,6 @@ export async function ingest(
     if (running.size >= AT_ONCE) await Promise.race(running);
   }
   await Promise.all(running);
+  if (outage) throw outage;
   return { files, ids: files.flatMap((file) => (file.kind === "taken" ? [file.id] : [])) };
 }

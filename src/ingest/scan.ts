@@ -39,33 +39,47 @@ export async function* scan(paths: readonly string[], options: ScanOptions): Asy
       else if (info.isDirectory()) yield* scanFolder(full, except);
       else yield { kind: "refused", path, why: "it is neither a file nor a folder" };
     } catch (error) {
-      yield { kind: "refused", path, why: `it cannot be opened: ${messageOf(error)}` };
+      yield { kind: "refused", path, why: whyNotOpened(error) };
     }
   }
+}
+
+function whyNotOpened(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT" || code === "ENOTDIR") return "no such file or folder";
+  if (code === "EACCES" || code === "EPERM") return "it may not be read: its permissions do not allow it";
+  return `it cannot be opened: ${messageOf(error)}`;
 }
 
 async function* scanFolder(folder: string, except: ReadonlySet<string>): AsyncGenerator<Found> {
   const entries: { name: string; kind: "file" | "folder" | "other" }[] = [];
   try {
     for await (const entry of await opendir(folder)) {
-      if (entry.name.startsWith(".")) continue;
       const kind = entry.isFile() ? "file" : entry.isDirectory() ? "folder" : "other";
       entries.push({ name: entry.name, kind });
     }
   } catch (error) {
-    yield { kind: "skipped", path: folder, why: messageOf(error) };
+    yield { kind: "skipped", path: folder, why: whyNotOpened(error) };
     return;
   }
   entries.sort((a, b) => (a.name < b.name ? -1 : 1));
   for (const { name, kind } of entries) {
     const path = join(folder, name);
-    if (kind === "folder") {
-      if (!FOLDERS_SKIPPED.has(name) && !except.has(path)) yield* scanFolder(path, except);
-    } else if (kind === "other") yield { kind: "skipped", path, why: "a link or a device" };
-    else if (EXTENSIONS_SKIPPED.has(extname(name).toLowerCase()))
-      yield { kind: "skipped", path, why: "no kind of document" };
+    // Our own folder is nobody's business.
+    if (except.has(path)) continue;
+    const why = whySkipped(name, kind);
+    if (why !== undefined) yield { kind: "skipped", path, why };
+    else if (kind === "folder") yield* scanFolder(path, except);
     else yield { kind: "file", path };
   }
+}
+
+function whySkipped(name: string, kind: "file" | "folder" | "other"): string | undefined {
+  if (kind === "other") return "a link or a device";
+  if (name.startsWith(".")) return "hidden";
+  if (kind === "folder") return FOLDERS_SKIPPED.has(name) ? "made by tools" : undefined;
+  const extension = extname(name).toLowerCase();
+  return EXTENSIONS_SKIPPED.has(extension) ? `${extension} files are no documents` : undefined;
 }
 
 function realOrSame(path: string): Promise<string> {

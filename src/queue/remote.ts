@@ -77,13 +77,16 @@ export class RemoteWork {
     await this.heartbeat(options.worker);
     const { clock } = this.#parts.database;
     const endsAt = clock.monotonic() + options.waitMs;
-    for (;;) {
+    const leaseMs = store.queue.lease.ms;
+    while (!options.signal.aborted) {
       const claims = await this.#take(store, options);
       const leftMs = endsAt - clock.monotonic();
-      if (claims.length > 0 || leftMs <= 0 || options.signal.aborted)
-        return { claims, leaseMs: store.queue.lease.ms };
-      await this.#untilWoken(queue, Math.min(leftMs, this.#parts.pollMs), options.signal);
+      // Whoever has gone meanwhile must not take tasks along.
+      if (options.signal.aborted) await store.release(claims);
+      else if (claims.length > 0 || leftMs <= 0) return { claims, leaseMs };
+      else await this.#untilWoken(queue, Math.min(leftMs, this.#parts.pollMs), options.signal);
     }
+    return { claims: [], leaseMs };
   }
 
   /** Renews leases. Tasks whose key is not in the answer are lost: another worker has them, or they were cancelled. */

@@ -39,8 +39,18 @@ describe("scanning folders", () => {
   test("finds documents in a stable order and leaves out what is hidden, generated, linked or no document", async () => {
     assert.deepEqual(await found([folder], [join(folder, "data")]), {
       files: ["a.md", "b.txt", "sub/c.pdf"],
-      skipped: ["etc", "film.mp4", "secrets.txt"],
+      skipped: [".git", "etc", "film.mp4", "node_modules", "secrets.txt", "sub/.hidden.md"],
     });
+  });
+
+  test("says why something is left out", async () => {
+    const reasons = new Map<string, string>();
+    for await (const one of scan([folder], { except: [] }))
+      if (one.kind === "skipped") reasons.set(relative(folder, one.path), one.why);
+    assert.deepEqual(
+      [".git", "node_modules", "film.mp4", "etc"].map((path) => reasons.get(path)),
+      ["hidden", "made by tools", ".mp4 files are no documents", "a link or a device"],
+    );
   });
 
   test("takes a file that is named, whatever it is called", async () => {
@@ -50,7 +60,7 @@ describe("scanning folders", () => {
   test("says which path is not there", async () => {
     const seen: string[] = [];
     for await (const one of scan([join(folder, "nothing"), join(folder, "a.md")], { except: [] }))
-      seen.push(one.kind);
-    assert.deepEqual(seen, ["refused", "file"], "and goes on with the others");
+      seen.push(one.kind === "refused" ? one.why : one.kind);
+    assert.deepEqual(seen, ["no such file or folder", "file"], "and goes on with the others");
   });
 });

@@ -89,7 +89,8 @@ describe("pictures", { timeout: 60_000 }, () => {
     png.writeUInt32BE(60_000, 16);
     png.writeUInt32BE(60_000, 20);
     const file = await files.put("bomb.png", png);
-    for (const call of [extractor.inspect(file, signal), extractor.picture(file, 1, signal)])
+    const calls = [() => extractor.inspect(file, signal), () => extractor.picture(file, 1, signal)];
+    for (const call of calls)
       await assert.rejects(call, (error: unknown) => {
         assert.ok(isQuarryError(error, "file_too_large"), String(error));
         assert.match(error.message, /^bomb\.png is a picture of 60000 × 60000 pixels; at most 50 million/);

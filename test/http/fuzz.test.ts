@@ -1,0 +1,336 @@
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { Agent, request } from "node:http";
+import { test } from "node:test";
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import fc from "fast-check";
+import { type Schema, SEEN, strange, valuesOf } from "./from-schema.ts";
+import { type Serving, serveForTest } from "./serving.ts";
+
+const REQUESTS = Number(process.env.FUZZ_REQUESTS ?? 5_000);
+const SEED = Number(process.env.FUZZ_SEED ?? 20_261_116);
+const AT_ONCE = 4;
+const KEY = "fuzz-key-0123456789";
+const SEEN_MAX = 300;
+
+interface Parameter {
+  readonly name: string;
+  readonly in: "path" | "query" | "header";
+  readonly required?: boolean;
+  readonly schema: Schema;
+}
+
+interface Operation {
+  readonly method: string;
+  readonly path: string;
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> };
+  readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, unknown>> }>>;
+}
+
+interface Planned {
+  readonly operation: Operation;
+  readonly path: string;
+  readonly query: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
+}
+
+interface Tally {
+  readonly statuses: Map<number, number>;
+  /** Operations that were done at least once. */
+  readonly done: Set<Operation>;
+}
+
+interface Answered {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+}
+
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+}
+
+test(`${REQUESTS} requests made of the documentation get answers that it allows`, {
+  timeout: 240_000,
+}, async (context) => {
+  const serving = await serveForTest({ settings: { apiKey: KEY, rateLimit: 10_000_000, bodyMbMax: 1 } });
+  try {
+    for (const name of ["one", "two", "three"]) {
+      await writeFile(`${serving.folder}/${name}.txt`, `The text of document ${name}.`);
+      await serving.quarry.documents.add({ path: `${serving.folder}/${name}.txt` });
+    }
+    const document = (await (
+      await serving.ask("/openapi.json", { headers: { "x-api-key": KEY } })
+    ).json()) as Document;
+    const operations = operationsOf(document);
+    const plans = fc.sample(planned(operations, resolverOf(document)), { seed: SEED, numRuns: REQUESTS });
+    const checks = new AnswerChecks(document);
+    const { statuses, done } = await sendAll(serving, plans, checks);
+    const counts = [...statuses].sort().map(([status, count]) => `${status}: ${count}`);
+    context.diagnostic(`${operations.length} operations; ${counts.join(", ")}`);
+    // Otherwise what is behind them was never tried.
+    const never = operations.filter((operation) => !done.has(operation));
+    assert.deepEqual(
+      never.map(({ method, path }) => `${method} ${path}`),
+      [],
+      "operations that were never asked rightly",
+    );
+  } finally {
+    await serving.close();
+  }
+});
+
+/** All but streams, which do not end. */
+function operationsOf({ paths }: Document): Operation[] {
+  return Object.entries(paths)
+    .flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({
+        ...operation,
+        path,
+        method: method.toUpperCase(),
+      })),
+    )
+    .filter(({ responses }) => responses["200"]?.content?.["text/event-stream"] === undefined);
+}
+
+type Resolve = (ref: string) => Schema;
+
+function resolverOf(document: Document): Resolve {
+  return (ref) =>
+    ref
+      .slice(2)
+      .split("/")
+      .reduce<unknown>((at, part) => (at as Record<string, unknown>)[part], document) as Schema;
+}
+
+/** Mostly what the schema allows, for otherwise nothing behind it is ever reached. */
+function mostly(schema: Schema, resolve: Resolve, name: string): fc.Arbitrary<unknown> {
+  return fc.oneof(
+    { weight: 9, arbitrary: valuesOf(schema, resolve, name) },
+    { weight: 1, arbitrary: strange },
+  );
+}
+
+function planned(operations: readonly Operation[], resolve: Resolve): fc.Arbitrary<Planned> {
+  return fc.constantFrom(...operations).chain((operation) => {
+    const parametersIn = (place: Parameter["in"]) =>
+      (operation.parameters ?? []).filter((each) => each.in === place);
+    const record = (place: Parameter["in"]) =>
+      fc.record(
+        Object.fromEntries(
+          parametersIn(place).map(({ name, schema }) => [name, mostly(schema, resolve, name)]),
+        ),
+        place === "path"
+          ? {}
+          : {
+              requiredKeys: parametersIn(place)
+                .filter(({ required }) => required)
+                .map(({ name }) => name),
+            },
+      );
+    const unknown = fc.oneof(
+      { weight: 19, arbitrary: fc.constant({}) },
+      { weight: 1, arbitrary: fc.dictionary(fc.string({ minLength: 1 }), strange, { maxKeys: 2 }) },
+    );
+    const schema = operation.requestBody?.content["application/json"]?.schema;
+    const key = fc.oneof(
+      { weight: 29, arbitrary: fc.constant({ "x-api-key": KEY }) },
+      { weight: 1, arbitrary: fc.constant({}) },
+    );
+    return fc
+      .record({
+        params: record("path"),
+        query: record("query"),
+        headers: record("header"),
+        unknown,
+        key,
+        body: bodies(schema, resolve),
+      })
+      .map(({ params, query, headers, unknown: more, key: presented, body }) => ({
+        operation,
+        path: operation.path.replaceAll(/\{(\w+)\}/g, (_whole, name) => escaped(params[name]) || "-"),
+        query: queryOf({ ...query, ...more }),
+        headers: { ...headerTexts(headers), ...presented, ...body.headers },
+        body: body.text,
+      }));
+  });
+}
+
+function bodies(
+  schema: Schema | undefined,
+  resolve: Resolve,
+): fc.Arbitrary<{ text: string | undefined; headers: Record<string, string> }> {
+  const none = fc.constant({ text: undefined, headers: {} });
+  const json = (value: unknown) => ({
+    text: JSON.stringify(value) ?? "",
+    headers: { "content-type": "application/json" },
+  });
+  if (!schema) return fc.oneof({ weight: 30, arbitrary: none }, { weight: 1, arbitrary: strange.map(json) });
+  const spoilt = fc
+    .tuple(valuesOf(schema, resolve), fc.string({ minLength: 1, maxLength: 10 }), strange)
+    .map(([value, name, more]) =>
+      value !== null && typeof value === "object" && !Array.isArray(value)
+        ? { ...value, [name]: more }
+        : [value, more],
+    );
+  return fc.oneof(
+    { weight: 12, arbitrary: valuesOf(schema, resolve).map(json) },
+    { weight: 2, arbitrary: spoilt.map(json) },
+    { weight: 2, arbitrary: strange.map(json) },
+    { weight: 1, arbitrary: fc.string({ unit: "binary" }).map((text) => ({ ...json(""), text })) },
+    { weight: 1, arbitrary: fc.constant({ text: "{}", headers: { "content-type": "text/plain" } }) },
+    { weight: 1, arbitrary: none },
+  );
+}
+
+function queryOf(values: Readonly<Record<string, unknown>>): string {
+  const pairs = Object.entries(values).flatMap(([name, value]) =>
+    (Array.isArray(value) ? value : [value]).map((each) => `${escaped(name)}=${escaped(each)}`),
+  );
+  return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
+}
+
+function escaped(value: unknown): string {
+  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+  // What is escaped already stays: bad escapes are to be tried too.
+  return /^%\w\w$/.test(text) ? text : encodeURIComponent(text.toWellFormed());
+}
+
+function headerTexts(values: Readonly<Record<string, unknown>>): Record<string, string> {
+  const texts = Object.entries(values).map(([name, value]) => [
+    name,
+    String(value).replaceAll(/[^\x20-\x7e]/g, "?"),
+  ]);
+  return Object.fromEntries(texts);
+}
+
+async function sendAll(serving: Serving, plans: readonly Planned[], checks: AnswerChecks): Promise<Tally> {
+  const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
+  const seen: string[] = [];
+  const tally: Tally = { statuses: new Map(), done: new Set() };
+  let next = 0;
+  const sendOnes = async () => {
+    while (next < plans.length) {
+      const index = next;
+      next += 1;
+      const plan = withSeen(plans[index]!, seen);
+      const answer = await send(serving.port, plan, agent);
+      tally.statuses.set(answer.status, (tally.statuses.get(answer.status) ?? 0) + 1);
+      if (answer.status < 300) tally.done.add(plan.operation);
+      const problem = checks.problemOf(plan.operation, answer);
+      if (problem) assert.fail(`FUZZ_SEED=${SEED}, request ${index}: ${problem}\n${shown(plan, answer)}`);
+      if (answer.status < 300 && answer.type === "application/json") remember(JSON.parse(answer.body), seen);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, sendOnes));
+  agent.destroy();
+  return tally;
+}
+
+/** Names of earlier answers in the place of those that are only hinted at. */
+function withSeen(plan: Planned, seen: readonly string[]): Planned {
+  const named = (number: string) => seen[Number(number) % Math.max(1, seen.length)] ?? "nothing";
+  const replaced = (text: string) =>
+    text
+      .replaceAll(/(?<=\/)seen%3A(\d+)/g, (_whole, number) => encodeURIComponent(named(number)))
+      .replaceAll(/(?<==)seen%3A(\d+)/g, (_whole, number) => encodeURIComponent(named(number)));
+  const revived = (_key: string, value: unknown) => {
+    const [, number] = typeof value === "string" ? (SEEN.exec(value) ?? []) : [];
+    return number === undefined ? value : named(number);
+  };
+  const isJson = plan.body?.includes('"seen:') ?? false;
+  return {
+    ...plan,
+    path: replaced(plan.path),
+    query: replaced(plan.query),
+    body: isJson ? JSON.stringify(JSON.parse(plan.body!, revived)) : plan.body,
+  };
+}
+
+function remember(value: unknown, seen: string[], name = ""): void {
+  if (typeof value === "string" && /id$|name$/i.test(name) && value.length > 0 && value.length < 100) {
+    if (seen.length >= SEEN_MAX) seen.shift();
+    seen.push(value);
+  } else if (value !== null && typeof value === "object") {
+    for (const [key, item] of Object.entries(value).slice(0, 50))
+      remember(item, seen, Array.isArray(value) ? name : key);
+  }
+}
+
+function send(
+  port: number,
+  { operation, path, query, headers, body }: Planned,
+  agent: Agent,
+): Promise<Answered> {
+  return new Promise((resolve, reject) => {
+    const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
+    const sent = request(
+      {
+        port,
+        host: "127.0.0.1",
+        method: operation.method,
+        path: path + query,
+        headers: { ...headers, ...length },
+        agent,
+      },
+      (answer) => {
+        let text = "";
+        answer.setEncoding("utf8").on("data", (data) => {
+          text += data;
+        });
+        const type = (answer.headers["content-type"] ?? "").split(";")[0]!;
+        answer.on("end", () => resolve({ status: answer.statusCode!, type, body: text }));
+      },
+    );
+    sent.on("error", reject);
+    sent.end(body);
+  });
+}
+
+/** Each answer against what is declared for its operation, status and type. */
+class AnswerChecks {
+  readonly #ajv = new Ajv2020({ strict: false, allErrors: true });
+  readonly #compiled = new Map<string, ValidateFunction>();
+
+  constructor(document: Document) {
+    addFormats.default(this.#ajv);
+    this.#ajv.addSchema({ ...document, $id: "http://quarry.test/openapi.json" });
+  }
+
+  problemOf({ method, path, responses }: Operation, { status, type, body }: Answered): string | undefined {
+    if (status >= 500 && status !== 503) return `the server failed with ${status}`;
+    const declared = responses[String(status)];
+    if (!declared) return `${status} is not declared`;
+    if (!declared.content) return body === "" ? undefined : "a body where none is declared";
+    if (!declared.content[type]) return `${status} as ${type || "nothing"} is not declared`;
+    if (!type.endsWith("json")) return undefined;
+    const pointer = [
+      "paths",
+      path,
+      method.toLowerCase(),
+      "responses",
+      String(status),
+      "content",
+      type,
+      "schema",
+    ]
+      .map((part) => encodeURIComponent(part.replaceAll("~", "~0").replaceAll("/", "~1")))
+      .join("/");
+    const validate =
+      this.#compiled.get(pointer) ??
+      this.#ajv.compile({ $ref: `http://quarry.test/openapi.json#/${pointer}` });
+    this.#compiled.set(pointer, validate);
+    if (validate(JSON.parse(body))) return undefined;
+    return `the answer is not as declared: ${this.#ajv.errorsText(validate.errors?.slice(0, 5))}`;
+  }
+}
+
+function shown({ operation, path, query, body }: Planned, answer: Answered): string {
+  return `${operation.method} ${path}${query}\n${body ?? ""}\n→ ${answer.status} ${answer.body}`.slice(
+    0,
+    4_000,
+  );
+}
