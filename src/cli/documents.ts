@@ -160,6 +160,7 @@ export function noteOn({ state, chunks, error }: DocumentSummary): string {
 function shown(document: DocumentDetails): string {
   const counts = ({ total, completed, failed, processing }: DocumentDetails["ocr"]) =>
     `${completed} of ${total} done${processing > 0 ? `, ${processing} running` : ""}${failed > 0 ? `, ${failed} failed` : ""}`;
+  const note = noteOn(document);
   const pages = document.pages === null ? "? pages" : counted(document.pages, "page");
   const rows = [
     ["id", document.id],
@@ -170,10 +171,12 @@ function shown(document: DocumentDetails): string {
     ["metadata", plain(JSON.stringify(document.metadata))],
     ["taken in", document.createdAt],
     ["kind", [document.mediaType ?? "?", counted(document.sizeBytes, "byte"), pages].join(", ")],
-    ["state", document.chunks > 0 ? stateOf(document) : [stateOf(document), noteOn(document)].join("  ")],
+    ["state", stateOf(document)],
     ["ocr", `${document.ocrStatus.padEnd(10)} ${counts(document.ocr)}`],
     ["vector", `${document.vectorStatus.padEnd(10)} ${counts(document.vector)}`],
     ["graphrag", `${document.graphragStatus.padEnd(10)} ${counts(document.graphrag)}`],
+    // What failed for good stands below.
+    ...(document.failures.length === 0 && note !== "" ? [["note", plain(note)]] : []),
   ];
   // The same sentence for hundreds of chunks is one line.
   const groups = Map.groupBy(document.failures, (failure) => `${failure.phase} ${reasonOf(failure)}`);

@@ -2,12 +2,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { Quarry } from "../app.ts";
 import { systemClock } from "../clock.ts";
+import { DOCUMENT_CHANGES } from "../documents/documents.ts";
 import type { Progress } from "../documents/progress.ts";
 import type { DocumentSummary } from "../documents/views.ts";
+import { isQuarryError, QuarryError } from "../errors.ts";
 import type { Ingested, IngestedFile } from "../ingest/ingest.ts";
-import { type Output, plain, shortened, table } from "./output.ts";
-import { ProgressBars } from "./progress.ts";
+import type { Crew } from "../queue/crew.ts";
+import { noteOn } from "./documents.ts";
+import { counted, type Output, plain, shortened, table } from "./output.ts";
+import { PLUS_MEANS, ProgressBars } from "./progress.ts";
 import { type CommonOptions, keyValue, withCommonOptions, withQuarry } from "./session.ts";
+import { type Stopping, stopOnSignals } from "./stopping.ts";
 
 interface IngestFlags extends CommonOptions {
   readonly wait: boolean;
@@ -34,42 +39,60 @@ export function addIngest(program: Command): void {
     .option("--metadata <key=value>", "to filter by later; may be given several times", keyValue)
     .addHelpText(
       "after",
-      "\nExamples:\n  quarry ingest samples --wait\n  quarry ingest report.pdf --collection finance --metadata year=2026",
+      `\nExamples:\n  quarry ingest samples --wait\n  quarry ingest report.pdf --collection finance --metadata year=2026\n\n${PLUS_MEANS}`,
     )
     .action((paths: string[], options: IngestFlags) =>
-      withQuarry(options, (quarry, output) => run(quarry, output, paths, options)),
+      withQuarry(options, async (quarry, output) => {
+        const stopping = stopOnSignals();
+        try {
+          await run(quarry, output, paths, { ...options, stopping });
+        } catch (error) {
+          throw isQuarryError(error, "database_unavailable", "commit_unknown") ? withAdvice(error) : error;
+        } finally {
+          stopping.end();
+        }
+      }),
     );
 }
 
-async function run(quarry: Quarry, output: Output, paths: string[], options: IngestFlags): Promise<void> {
-  const stopping = new AbortController();
-  const onSignal = () => stopping.abort();
-  process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
+function withAdvice(error: QuarryError): QuarryError {
+  const advice =
+    "What was taken in is safe: when the database is back, the same command again, or quarry up, goes on where it stopped.";
+  return new QuarryError(error.code, `${error.message}. ${advice}`, { cause: error });
+}
+
+async function run(
+  quarry: Quarry,
+  output: Output,
+  paths: string[],
+  options: IngestFlags & { stopping: Stopping },
+): Promise<void> {
+  const { stopping } = options;
   let seen = 0;
   const ingested = await quarry.ingest(paths, {
     tenant: options.tenant ?? "default",
     collection: options.collection ?? "default",
     ...(options.metadata && { metadata: options.metadata }),
     isRetried: options.retry,
-    signal: stopping.signal,
+    signal: stopping.soon,
     onFile: (file) => output.progress(`Taking in: ${++seen}  ${shortened(file.path, 60)}`),
   });
   sayTaken(output, ingested);
-  const progress =
-    options.wait && ingested.ids.length > 0
-      ? await workUntilDone(quarry, output, ingested.ids, stopping.signal)
-      : undefined;
-  process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
-  const unfinished = stopping.signal.aborted || (progress?.open ?? 0) > 0;
-  await report(quarry, output, { ingested, progress, isStopped: unfinished });
+  const isWaiting = options.wait && ingested.ids.length > 0;
+  const progress = isWaiting
+    ? await workUntilDone(quarry, output, ingested.ids, stopping)
+    : await quarry.documents.progress(ingested.ids);
+  const isStopped = stopping.soon.aborted || (isWaiting && progress.open > 0);
+  await report(quarry, output, { ingested, progress, isWaiting, isStopped });
 }
 
 function sayTaken(output: Output, { files }: Ingested): void {
   const count = (test: (file: IngestedFile) => boolean) => files.filter(test).length;
-  const changes = (["added", "replaced", "retried", "unchanged"] as const)
-    .map((change) => [change, count((file) => file.kind === "taken" && file.change === change)] as const)
+  const changes = DOCUMENT_CHANGES.map(
+    (change) => [change, count((file) => file.kind === "taken" && file.change === change)] as const,
+  )
     .filter(([, number]) => number > 0)
-    .map(([change, number]) => `${number} ${change}`);
+    .map(([change, number]) => `${number} ${change.replace("_", " ")}`);
   const skipped = count((file) => file.kind === "skipped");
   const refused = count((file) => file.kind === "refused");
   const parts = [
@@ -92,11 +115,12 @@ async function workUntilDone(
   quarry: Quarry,
   output: Output,
   ids: readonly string[],
-  signal: AbortSignal,
+  stopping: Stopping,
 ): Promise<Progress> {
-  const others = (await quarry.workers()).filter(({ lanes }) => lanes.length > 0);
-  let crew = others.length === 0 ? await quarry.work({ graceMs: GRACE_MS }) : undefined;
-  if (!crew) output.line(`${others.length} worker${others.length === 1 ? " is" : "s are"} at it already.`);
+  const { soon: signal } = stopping;
+  const others = await workersAtIt(quarry);
+  let crew = others === 0 ? await quarry.work({ graceMs: GRACE_MS }) : undefined;
+  if (!crew) output.line(`${atIt(others)} already.`);
   const bars = new ProgressBars(() => systemClock.monotonic());
   const isStandstill = standstill(() => systemClock.monotonic());
   let progress = await quarry.documents.progress(ids);
@@ -117,11 +141,30 @@ async function workUntilDone(
     await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
     progress = await quarry.documents.progress(ids);
   }
-  if (signal.aborted) output.line("Stopping; what runs is finished or given back …");
-  await crew?.stop();
+  if (crew) await stop(crew, output, stopping);
   progress = await quarry.documents.progress(ids);
   output.line(bars.lines(progress, { isWide: true }));
   return progress;
+}
+
+async function stop(crew: Crew, output: Output, { soon, now }: Stopping): Promise<void> {
+  if (soon.aborted) {
+    const grace = GRACE_MS / 1000;
+    output.line(`Stopping: what runs may finish, for up to ${grace} s. Ctrl-C again does not wait for it.`);
+  }
+  const onNow = () => crew.worker.kill();
+  if (now.aborted) onNow();
+  now.addEventListener("abort", onNow);
+  await crew.stop();
+  now.removeEventListener("abort", onNow);
+}
+
+async function workersAtIt(quarry: Quarry): Promise<number> {
+  return (await quarry.workers()).filter(({ lanes }) => lanes.length > 0).length;
+}
+
+function atIt(workers: number): string {
+  return `${counted(workers, "worker")} ${workers === 1 ? "is" : "are"} at it`;
 }
 
 /** Tells when nothing has changed for long. */
@@ -138,43 +181,52 @@ function standstill(monotonic: () => number): (progress: Progress) => boolean {
   };
 }
 
-async function report(
-  quarry: Quarry,
-  output: Output,
-  {
-    ingested,
-    progress,
-    isStopped,
-  }: { ingested: Ingested; progress: Progress | undefined; isStopped: boolean },
-): Promise<void> {
-  const documents = progress ? await Promise.all(ingested.ids.map((id) => quarry.documents.show(id))) : [];
-  const bad = documents.filter(({ state }) => state === "failed" || state === "partial");
-  const refused = ingested.files.some((file) => file.kind === "refused");
-  output.result(
-    { files: ingested.files, progress, documents },
-    nextStep({ ingested, progress, bad, isStopped }),
-  );
-  if (refused || bad.length > 0 || isStopped) process.exitCode = 1;
+interface Outcome {
+  readonly ingested: Ingested;
+  readonly progress: Progress;
+  readonly isWaiting: boolean;
+  readonly isStopped: boolean;
 }
 
-function nextStep(state: {
-  ingested: Ingested;
-  progress: Progress | undefined;
-  bad: readonly DocumentSummary[];
-  isStopped: boolean;
-}): string {
-  const { ingested, progress, bad, isStopped } = state;
+async function report(quarry: Quarry, output: Output, outcome: Outcome): Promise<void> {
+  const { ingested, progress, isWaiting, isStopped } = outcome;
+  const documents = isWaiting ? await Promise.all(ingested.ids.map((id) => quarry.documents.show(id))) : [];
+  const isBad = documents.some(({ state }) => state === "failed" || state === "partial");
+  const isRefused = ingested.files.some((file) => file.kind === "refused");
+  const text = isWaiting || isStopped ? resultOf(outcome, documents) : await nextStep(quarry, outcome);
+  output.result({ files: ingested.files, progress, documents }, text);
+  if (isRefused || isBad || isStopped) process.exitCode = 1;
+}
+
+/** What to do when others do the work. */
+async function nextStep(quarry: Quarry, { ingested, progress }: Outcome): Promise<string> {
   if (ingested.ids.length === 0) return "Nothing was taken in.";
+  if (progress.open === 0)
+    return "Nothing to do: all of it was worked on before. What failed then is tried again with --retry.";
+  const workers = await workersAtIt(quarry);
+  const who = workers > 0 ? `${atIt(workers)}.` : "Waiting for a worker: run `quarry up`, or add --wait.";
+  return `${who} \`quarry status --watch\` shows how far it is.`;
+}
+
+function resultOf({ isStopped }: Outcome, documents: readonly DocumentSummary[]): string {
   if (isStopped)
     return "Stopped. Nothing is lost: `quarry up`, or the same command again, goes on where it stopped.";
-  if (!progress)
-    return "Waiting for a worker: run `quarry up`, or add --wait. `quarry status --watch` shows how far it is.";
-  if (bad.length === 0) return `All done. Try: quarry search "…"`;
-  const rows = bad.map(({ id, filename, state: how, error }) => [
-    id,
-    shortened(filename, 30),
-    how,
-    shortened(error ?? "", 100),
+  const bad = documents.filter(({ state }) => state === "failed" || state === "partial");
+  const blank = documents.filter(({ state, chunks }) => state === "completed" && chunks === 0);
+  const lines = blank
+    .slice(0, TOLD_MAX)
+    .map(({ id, filename }) => [id, shortened(filename, 30), "no text found"]);
+  const more = blank.length > TOLD_MAX ? `\n  … and ${blank.length - TOLD_MAX} more` : "";
+  const note = blank.length > 0 ? `Nothing to search in:\n${table(lines)}${more}\n` : "";
+  if (bad.length === 0) return `${note}All done. Try: quarry search "…"`;
+  const rows = bad.map((document) => [
+    document.id,
+    shortened(document.filename, 30),
+    document.state,
+    shortened(noteOn(document), 100),
   ]);
-  return `Not everything could be read:\n${table(rows)}\nThe rest can be searched. \`quarry documents show ID\` says more, \`quarry documents retry ID\` tries again.`;
+  const rest = documents.some(({ state }) => state === "completed" || state === "partial")
+    ? "The rest can be searched. "
+    : "";
+  return `${note}Not everything could be read:\n${table(rows)}\n${rest}\`quarry documents show ID\` says more, \`quarry documents retry ID\` tries again.`;
 }
