@@ -36,8 +36,7 @@ export class ProgressBars {
       // While documents are still being split, nobody knows how much there is.
       const isKnown = progress.unsplit === 0 && (key === "ocr" || leftOf(progress.ocr) === 0);
       const parts = [
-        name.padEnd(8),
-        ...(options.isWide ? [bar(completed + failed, total, 24)] : []),
+        ...(options.isWide ? [name.padEnd(8), bar(completed + failed, total, 24)] : [name]),
         total === 0 && !isKnown ? "waiting" : `${completed}/${total}${isKnown ? "" : "+"} ${unit}`,
         ...(failed > 0 ? [`${failed} failed`] : []),
         ...(leftOf(progress[key]) > 0 ? this.#pace(key, isKnown) : []),

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { QuarryError } from "../errors.ts";
 import { type Block, blocksOf, clip } from "./blocks.ts";
 import { type Frame, frameOf } from "./frames.ts";
-import { CHARS_PER_TOKEN_MAX, pack, type Run } from "./packing.ts";
+import { CHARS_PER_TOKEN_MAX, pack, type Run, weightOf } from "./packing.ts";
 import { isHeadingCut, type Piece, piecesOf } from "./pieces.ts";
 
 export interface ChunkingOptions {
@@ -70,6 +70,8 @@ export function chunkPage(markdown: string, options: ChunkingOptions): ChunkedPa
   return { chunks: runs.map((run, index) => page.chunk(run, runs[index - 1])), headingsAfter };
 }
 
+type Parts = Pick<Chunk, "content" | "overlap" | "headingPath">;
+
 class Page {
   readonly #markdown: string;
   readonly #options: ChunkingOptions;
@@ -89,7 +91,7 @@ class Page {
     if (end - start > tokensMax * CHARS_PER_TOKEN_MAX) return false;
     const tokens = run.reduce((sum, piece) => sum + piece.tokens, 0);
     if (tokens > (isOneBlock(run) ? tokensMax : this.tokensTarget)) return false;
-    return this.#count(this.#parts(run)) <= tokensMax;
+    return this.#isWithin(this.#parts(run));
   }
 
   chunk(run: Run, before: Run | undefined): Chunk {
@@ -106,11 +108,12 @@ class Page {
   /** How many tokens of the page a chunk holds that starts with this piece. */
   roomFor(piece: Piece): number {
     const [content = ""] = this.#headsFor(piece);
-    return this.#options.tokensMax - this.#count({ content, overlap: "", headingPath: this.#pathOf([piece]) });
+    const headingPath = this.#pathOf([piece]);
+    return this.#options.tokensMax - this.#count({ content, overlap: "", headingPath });
   }
 
-  #parts(run: Run) {
-    const [first] = run as [Piece];
+  #parts(run: Run): Parts {
+    const first = run[0]!;
     const heads = this.#headsFor(first);
     const headingPath = this.#pathOf(run);
     const partsWith = (head: string) => ({ content: this.#framed(run, head), overlap: "", headingPath });
@@ -118,7 +121,7 @@ class Page {
     if (run.length > 1 || first.kind !== "row") return preferred;
     // A row that has no room beside the header is shown with a shorter one or none, rather than cut.
     const ways = [...heads, ""].map(partsWith);
-    return ways.find((parts) => this.#count(parts) <= this.#options.tokensMax) ?? preferred;
+    return ways.find((parts) => this.#isWithin(parts)) ?? preferred;
   }
 
   #framed(run: Run, head: string): string {
@@ -145,12 +148,17 @@ class Page {
 
   #headsWithinBudget(heads: readonly string[]): readonly string[] {
     const within = (share: number) =>
-      heads.filter((head) => this.#options.countTokens(head) <= this.tokensTarget * share);
+      heads.filter((head) => weightOf(head, this.#options.countTokens(head)) <= this.tokensTarget * share);
     const small = within(HEAD_SHARE);
     return small.length > 0 ? small : within(HEAD_SHARE_MAX).slice(-1);
   }
 
-  #count(parts: { headingPath: readonly string[]; overlap: string; content: string }): number {
+  #isWithin(parts: Parts): boolean {
+    const { tokensMax } = this.#options;
+    return parts.content.length <= tokensMax * CHARS_PER_TOKEN_MAX && this.#count(parts) <= tokensMax;
+  }
+
+  #count(parts: Parts): number {
     return this.#options.countTokens(embeddedText({ ...parts, title: this.#options.title }));
   }
 
@@ -163,7 +171,7 @@ class Page {
   }
 
   /** Headings take part in the path of what they head; only where they stand alone do they count for themselves. */
-  #pathOf(run: Run): readonly string[] {
+  #pathOf(run: readonly Piece[]): readonly string[] {
     const texts = run.filter(({ kind }) => kind !== "heading");
     const paths = new Set((texts.length > 0 ? texts : run).map(({ block }) => block.path));
     const shared = [...paths].reduce((some, path) => some.slice(0, agreement(some, path)));

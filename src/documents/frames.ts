@@ -42,7 +42,10 @@ function tableFrame(block: Block, source: string): Frame | undefined {
 }
 
 function cellsOf(row: string): string[] {
-  const inside = row.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "");
+  const inside = row
+    .trim()
+    .replace(/^\|/, "")
+    .replace(/(?<!\\)\|$/, "");
   return inside.split(/(?<!\\)\|/).map((cell) => cell.trim());
 }
 
@@ -55,14 +58,14 @@ function clippedCell(text: string): string {
   return text.length <= CELL_CHARS_MAX ? text : `${clip(text, CELL_CHARS_MAX).replace(/\\$/, "")}…`;
 }
 
-const FENCE_LINE = /(`{3,}|~{3,})[ \t]*([^\s`]*)[^\r\n]*(?:\r\n?|\n)/y;
+const FENCE_LINE = /((`{3,}|~{3,})(?:[ \t]*[^\s`]+)?)[^\r\n]*(?:\r\n?|\n)/y;
 /** A longer one is a trick, not a language. */
 const FENCE_CHARS_MAX = 24;
 
 function fenceFrame(block: Block, source: string): Frame | undefined {
-  const [whole, fence, language] = matchAt(FENCE_LINE, source, block.start) ?? [];
-  if (whole === undefined || fence!.length + language!.length > FENCE_CHARS_MAX) return undefined;
-  return { bodyStart: block.start + whole.length, heads: [`${fence}${language}`], foot: fence! };
+  const [whole, fenceAndLanguage, fence] = matchAt(FENCE_LINE, source, block.start) ?? [];
+  if (whole === undefined || fenceAndLanguage!.length > FENCE_CHARS_MAX) return undefined;
+  return { bodyStart: block.start + whole.length, heads: [fenceAndLanguage!], foot: fence! };
 }
 
 function matchAt(pattern: RegExp, source: string, start: number): RegExpExecArray | null {

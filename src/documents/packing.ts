@@ -3,7 +3,6 @@ import { CUT, isHeadingCut, type Piece, takeApart } from "./pieces.ts";
 /** A piece and what it takes of a chunk. */
 export interface Sized extends Piece {
   readonly tokens: number;
-  /** Tokens, or more where the tokenizer sees few in many characters: it takes a word it cannot read for one. */
   readonly weight: number;
   readonly hash: number;
 }
@@ -44,7 +43,11 @@ const GLUED_MAX = 8;
 
 /** Sections that can stand alone are not put together, though they would fit. */
 function sectionsOf(run: Run, { tokensMin }: PackingRules): Run[] | undefined {
-  const place = bestPlace(run, { tokensMin, tokensEnough: tokensMin }, (at) => isHeadingCut(at.cut) && at.lesser >= tokensMin);
+  const place = bestPlace(
+    run,
+    { tokensMin, tokensEnough: tokensMin },
+    (at) => isHeadingCut(at.cut) && at.lesser >= tokensMin,
+  );
   return place && halves(run, place);
 }
 
@@ -85,17 +88,19 @@ interface Filling {
  * chunks than it needs, and an added row changes 2.5 of them; with 4 it is a fifth and 1.8, with 12 a twentieth and 3.3.
  */
 const FILLED_AT_ONCE_MAX = 8;
-const ENOUGH_SHARE = 1 / 2;
+/** How small a part that is filled at once, or a chunk of it, becomes for the sake of the hash. */
+const PART_CHUNKS_MIN = 2;
+const CHUNK_SHARE_MIN = 1 / 2;
 
 function fillingOf(run: Run, { tokensMin, roomFor }: PackingRules): Filling {
   const row = run.findLast(({ kind }) => kind === "row");
   if (!row) return { tokensMin, tokensEnough: tokensMin };
   const room = roomFor(row);
   const before = chunksUpTo(run, room);
-  const behind = chunksUpTo(run.toReversed(), room).reverse();
-  const filling = { tokensMin, tokensEnough: room * ENOUGH_SHARE };
-  if (before.at(-1)! > FILLED_AT_ONCE_MAX) return filling;
-  return { ...filling, chunksByIndex: before.map((chunks, index) => chunks + behind[index]!) };
+  const behind = chunksUpTo(run.toReversed(), room).toReversed();
+  if (before.at(-1)! > FILLED_AT_ONCE_MAX) return { tokensMin, tokensEnough: room * PART_CHUNKS_MIN };
+  const chunksByIndex = before.map((chunks, index) => chunks + behind[index]!);
+  return { tokensMin, tokensEnough: room * CHUNK_SHARE_MIN, chunksByIndex };
 }
 
 /** How many chunks the first pieces need: none of them, one, two, and so on. */
@@ -158,9 +163,14 @@ function sized(piece: Piece, { source, countTokens }: PackingRules): Sized {
   return {
     ...piece,
     tokens,
-    weight: Math.max(tokens, text.length / CHARS_PER_TOKEN_MAX),
+    weight: weightOf(text, tokens),
     hash: hashOf(text),
   };
+}
+
+/** Tokens, or more where the tokenizer sees few in many characters: it takes a word it cannot read for one. */
+export function weightOf(text: string, tokens: number): number {
+  return Math.max(tokens, text.length / CHARS_PER_TOKEN_MAX);
 }
 
 /** FNV-1a: it only has to spread. */

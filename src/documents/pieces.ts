@@ -107,7 +107,7 @@ function listCuts({ block }: Piece): Place[] {
 
 /** The header, which stays with the first row if there is room for both, and each row. */
 function tableCuts(piece: Piece, source: string): Place[] {
-  const [header, _ruler, ...rows] = lineStarts(piece, source);
+  const [header, , ...rows] = lineStarts(piece, source);
   return [header!, ...rows].map((start, index) => ({
     start,
     cut: index === 1 ? CUT.glued : CUT.row,

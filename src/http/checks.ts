@@ -14,9 +14,18 @@ export function checked<Schema extends z.ZodType>(schema: Schema, value: unknown
 
 function errorsOf(issue: z.core.$ZodIssue): FieldError[] {
   const path = issue.path.map(String);
+  if (issue.code === "invalid_union" && issue.errors.length > 0) return errorsOfClosest(issue);
   if (issue.code === "unrecognized_keys")
     return issue.keys.map((key) => ({ path: [...path, key].join("."), message: "there is no such field" }));
   return [{ path: path.join("."), message: issue.message }];
+}
+
+/** Of several shapes, the one that fits furthest is most likely the one that was meant. */
+function errorsOfClosest({ path, errors }: z.core.$ZodIssueInvalidUnion): FieldError[] {
+  const depth = (issues: readonly z.core.$ZodIssue[]) =>
+    Math.max(...issues.map((issue) => issue.path.length));
+  const [closest = []] = errors.toSorted((a, b) => depth(b) - depth(a));
+  return closest.flatMap((issue) => errorsOf({ ...issue, path: [...path, ...issue.path] }));
 }
 
 /** No database keeps NUL or half a character in a text, and a key of this name is never meant well. */

@@ -5,14 +5,15 @@ import { test } from "node:test";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import fc from "fast-check";
-import { type Schema, SEEN, strange, valuesOf } from "./from-schema.ts";
+import { isNaming, type Schema, SEEN, strange, valuesOf } from "./from-schema.ts";
 import { type Serving, serveForTest } from "./serving.ts";
 
 const REQUESTS = Number(process.env.FUZZ_REQUESTS ?? 5_000);
 const SEED = Number(process.env.FUZZ_SEED ?? 20_261_116);
 const AT_ONCE = 4;
 const KEY = "fuzz-key-0123456789";
-const SEEN_MAX = 300;
+const SEEN_MAX = 500;
+const DOCUMENTS = 40;
 
 interface Parameter {
   readonly name: string;
@@ -24,6 +25,7 @@ interface Parameter {
 interface Operation {
   readonly method: string;
   readonly path: string;
+  readonly tags: readonly string[];
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> };
   readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, unknown>> }>>;
@@ -35,6 +37,13 @@ interface Planned {
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
+}
+
+/** A name that an answer gave, and where. */
+interface Seen {
+  readonly tag: string;
+  readonly field: string;
+  readonly value: string;
 }
 
 interface Tally {
@@ -58,9 +67,10 @@ test(`${REQUESTS} requests made of the documentation get answers that it allows`
 }, async (context) => {
   const serving = await serveForTest({ settings: { apiKey: KEY, rateLimit: 10_000_000, bodyMbMax: 1 } });
   try {
-    for (const name of ["one", "two", "three"]) {
-      await writeFile(`${serving.folder}/${name}.txt`, `The text of document ${name}.`);
-      await serving.quarry.documents.add({ path: `${serving.folder}/${name}.txt` });
+    for (let number = 1; number <= DOCUMENTS; number += 1) {
+      const path = `${serving.folder}/${number}.txt`;
+      await writeFile(path, `The text of document ${number}.`);
+      await serving.quarry.documents.add({ path });
     }
     const document = (await (
       await serving.ask("/openapi.json", { headers: { "x-api-key": KEY } })
@@ -118,19 +128,17 @@ function planned(operations: readonly Operation[], resolve: Resolve): fc.Arbitra
   return fc.constantFrom(...operations).chain((operation) => {
     const parametersIn = (place: Parameter["in"]) =>
       (operation.parameters ?? []).filter((each) => each.in === place);
-    const record = (place: Parameter["in"]) =>
-      fc.record(
-        Object.fromEntries(
-          parametersIn(place).map(({ name, schema }) => [name, mostly(schema, resolve, name)]),
-        ),
-        place === "path"
-          ? {}
-          : {
-              requiredKeys: parametersIn(place)
-                .filter(({ required }) => required)
-                .map(({ name }) => name),
-            },
+    const record = (place: Parameter["in"]) => {
+      const all = parametersIn(place);
+      const needed = all.filter(({ required }) => required);
+      const of = (parameters: readonly Parameter[]) =>
+        Object.fromEntries(parameters.map(({ name, schema }) => [name, mostly(schema, resolve, name)]));
+      // Lists that are always filtered by chance are always empty.
+      return fc.oneof(
+        fc.record(of(all), { requiredKeys: needed.map(({ name }) => name) }),
+        fc.record(of(needed)),
       );
+    };
     const unknown = fc.oneof(
       { weight: 19, arbitrary: fc.constant({}) },
       { weight: 1, arbitrary: fc.dictionary(fc.string({ minLength: 1 }), strange, { maxKeys: 2 }) },
@@ -209,7 +217,7 @@ function headerTexts(values: Readonly<Record<string, unknown>>): Record<string, 
 
 async function sendAll(serving: Serving, plans: readonly Planned[], checks: AnswerChecks): Promise<Tally> {
   const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
-  const seen: string[] = [];
+  const seen: Seen[] = [];
   const tally: Tally = { statuses: new Map(), done: new Set() };
   let next = 0;
   const sendOnes = async () => {
@@ -222,7 +230,9 @@ async function sendAll(serving: Serving, plans: readonly Planned[], checks: Answ
       if (answer.status < 300) tally.done.add(plan.operation);
       const problem = checks.problemOf(plan.operation, answer);
       if (problem) assert.fail(`FUZZ_SEED=${SEED}, request ${index}: ${problem}\n${shown(plan, answer)}`);
-      if (answer.status < 300 && answer.type === "application/json") remember(JSON.parse(answer.body), seen);
+      // The documentation names everything, and nothing that is there.
+      if (answer.status < 300 && answer.type === "application/json" && plan.path !== "/openapi.json")
+        remember(JSON.parse(answer.body), seen, { tag: plan.operation.tags[0]!, field: "" });
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, sendOnes));
@@ -231,32 +241,46 @@ async function sendAll(serving: Serving, plans: readonly Planned[], checks: Answ
 }
 
 /** Names of earlier answers in the place of those that are only hinted at. */
-function withSeen(plan: Planned, seen: readonly string[]): Planned {
-  const named = (number: string) => seen[Number(number) % Math.max(1, seen.length)] ?? "nothing";
-  const replaced = (text: string) =>
-    text
-      .replaceAll(/(?<=\/)seen%3A(\d+)/g, (_whole, number) => encodeURIComponent(named(number)))
-      .replaceAll(/(?<==)seen%3A(\d+)/g, (_whole, number) => encodeURIComponent(named(number)));
-  const revived = (_key: string, value: unknown) => {
-    const [, number] = typeof value === "string" ? (SEEN.exec(value) ?? []) : [];
-    return number === undefined ? value : named(number);
+function withSeen(plan: Planned, seen: readonly Seen[]): Planned {
+  const named = (number: string, field: string) => {
+    const known = likely(seen, field, plan.operation.tags[0]!);
+    return known[Number(number) % Math.max(1, known.length)]?.value ?? "nothing";
+  };
+  const inAddress = (text: string) =>
+    text.replaceAll(/(?<=[/=])seen%3A(\d+)%3A(\w+)/g, (_whole, number, field) =>
+      encodeURIComponent(named(number, field)),
+    );
+  const inJson = (_key: string, value: unknown) => {
+    const [, number, field] = typeof value === "string" ? (SEEN.exec(value) ?? []) : [];
+    return number === undefined ? value : named(number, field!);
   };
   const isJson = plan.body?.includes('"seen:') ?? false;
   return {
     ...plan,
-    path: replaced(plan.path),
-    query: replaced(plan.query),
-    body: isJson ? JSON.stringify(JSON.parse(plan.body!, revived)) : plan.body,
+    path: inAddress(plan.path),
+    query: inAddress(plan.query),
+    body: isJson ? JSON.stringify(JSON.parse(plan.body!, inJson)) : plan.body,
   };
 }
 
-function remember(value: unknown, seen: string[], name = ""): void {
-  if (typeof value === "string" && /id$|name$/i.test(name) && value.length > 0 && value.length < 100) {
+/** `id` of a document comes from answers about documents, `worker_id` from those about workers. */
+function likely(seen: readonly Seen[], field: string, tag: string): readonly Seen[] {
+  const stem = field.replace(/_?id$/i, "").toLowerCase();
+  const choices = [
+    seen.filter((each) => each.tag === tag && each.field === field),
+    seen.filter((each) => stem !== "" && each.tag.toLowerCase().startsWith(stem) && each.field === "id"),
+    seen.filter((each) => each.field === field),
+  ];
+  return choices.find(({ length }) => length > 0) ?? seen;
+}
+
+function remember(value: unknown, seen: Seen[], place: { tag: string; field: string }): void {
+  if (typeof value === "string" && isNaming(place.field) && value.length > 0 && value.length < 100) {
     if (seen.length >= SEEN_MAX) seen.shift();
-    seen.push(value);
+    seen.push({ ...place, value });
   } else if (value !== null && typeof value === "object") {
     for (const [key, item] of Object.entries(value).slice(0, 50))
-      remember(item, seen, Array.isArray(value) ? name : key);
+      remember(item, seen, Array.isArray(value) ? place : { ...place, field: key });
   }
 }
 
