@@ -139,7 +139,7 @@ async function list(quarry: Quarry, output: Output, options: ListFlags): Promise
     shortenedPath(document.source, 50),
     shortened(noteOn(document), 60),
   ]);
-  const header = ["ID", "STATE", "PAGES", "CHUNKS", "COLLECTION", "FILE", "NOTE"];
+  const header = ["id", "state", "pages", "chunks", "collection", "file", "note"];
   const more = page.next === undefined ? "" : `\nMore: add --after ${page.next}`;
   output.result(page, rows.length === 0 ? "No documents." : table([header, ...rows]) + more);
 }

@@ -34,5 +34,5 @@ async function list(quarry: Quarry, output: Output): Promise<void> {
   const paused = await quarry.lanes.paused();
   const lanes = quarry.lanes.names.map((name) => ({ name, isPaused: paused.has(name) }));
   const rows = lanes.map(({ name, isPaused }) => [name, isPaused ? "paused" : "not paused"]);
-  output.result(lanes, table([["LANE", "STATE"], ...rows]));
+  output.result(lanes, table([["lane", "state"], ...rows]));
 }

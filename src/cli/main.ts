@@ -1,6 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { systemClock } from "../clock.ts";
-import { messageOf, QuarryError } from "../errors.ts";
+import { type ErrorCode, messageOf, QuarryError } from "../errors.ts";
 import { hideSecrets } from "../log.ts";
 import { VERSION } from "../version.ts";
 import { addDemo } from "./demo.ts";
@@ -15,12 +15,21 @@ import { addServe } from "./serve.ts";
 import { addStatus } from "./status.ts";
 import { addWork } from "./work.ts";
 
+const EXAMPLES = `
+Examples:
+  quarry ingest samples --wait
+  quarry search "who must be told before a blast"
+  quarry up`;
+
 /** Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a part cannot be reached. */
 export async function main(argv: readonly string[]): Promise<number> {
+  const isJson = argv.includes("--json");
   const program = new Command("quarry")
     .description("Turns documents into something you can search and ask.")
     .version(VERSION, "-v, --version")
     .showHelpAfterError("Add --help to see how it is used.")
+    .addHelpText("after", EXAMPLES)
+    .configureOutput(isJson ? { writeErr: () => undefined } : {})
     .exitOverride();
   // Whoever reads our output may stop reading; the work is still ended properly.
   process.stdout.on("error", () => undefined);
@@ -38,13 +47,29 @@ export async function main(argv: readonly string[]): Promise<number> {
     await program.parseAsync([...argv]);
     return Number(process.exitCode ?? 0);
   } catch (error) {
+    // Help and version are no failure.
+    if (error instanceof CommanderError && error.exitCode === 0) return 0;
+    tell(error, isJson);
     return exitCodeOf(error);
   }
 }
 
+function tell(error: unknown, isJson: boolean): void {
+  const message = plain(hideSecrets(messageOf(error)));
+  if (isJson) {
+    const told = { code: codeOf(error), message: message.replace(/^error: /, "") };
+    process.stderr.write(`${JSON.stringify({ error: told })}\n`);
+    // Commander has said it itself.
+  } else if (!(error instanceof CommanderError)) process.stderr.write(`quarry: ${message}\n`);
+}
+
+function codeOf(error: unknown): ErrorCode {
+  // All that commander throws is wrong usage.
+  if (error instanceof CommanderError) return "invalid_input";
+  return error instanceof QuarryError ? error.code : "internal";
+}
+
 function exitCodeOf(error: unknown): number {
-  // Help and version are no failure; everything else commander throws is wrong usage, and it has said why.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  process.stderr.write(`quarry: ${plain(hideSecrets(messageOf(error)))}\n`);
+  if (error instanceof CommanderError) return 2;
   return error instanceof QuarryError ? error.exitCode : 1;
 }

@@ -24,7 +24,7 @@ export interface EmbeddingLaneParts {
 type Job = Task<JobPayload>;
 
 /** While one call is answered, the vectors of the one before are stored and the next jobs are claimed. */
-const CALLS_AT_ONCE = 4;
+export const CALLS_AT_ONCE = 4;
 
 export function embeddingLane(parts: EmbeddingLaneParts): LaneDeclaration<object> {
   return defineLane({

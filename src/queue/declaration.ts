@@ -24,6 +24,8 @@ export interface QueueDeclaration<Payload extends object = Record<string, unknow
     readonly ms?: number;
     /** What the lease column holds: when the lease ends, or when the worker was last heard. */
     readonly holds?: "expiry" | "heartbeat";
+    /** Only for "expiry": a column with a lease of the row's own, in ms, for those that need a longer one. */
+    readonly column?: string;
   };
   /** The rows of the table that belong to this queue, for several queues on one table. Written when enqueued. */
   readonly only?: Readonly<Record<string, Literal>>;
@@ -110,7 +112,11 @@ export interface Queue<Payload extends object = object>
   extends Required<Omit<QueueDeclaration, "statuses" | "attempts" | "lease" | "group" | "retention">> {
   readonly statuses: StatusWords;
   readonly attempts: { readonly count: "failures" | "claims"; readonly max: string | number };
-  readonly lease: { readonly ms: number; readonly holds: "expiry" | "heartbeat" };
+  readonly lease: {
+    readonly ms: number;
+    readonly holds: "expiry" | "heartbeat";
+    readonly column: string | undefined;
+  };
   readonly group: { readonly columns: readonly string[]; readonly turn: string } | undefined;
   readonly retention: { readonly doneMs?: number; readonly failedMs?: number } | undefined;
   /** Only for types: what a claim of this queue carries. */
@@ -131,7 +137,11 @@ export function defineQueue<Payload extends object = Record<string, unknown>>(
     ...declaration,
     statuses: { ...statuses, retrying: declaration.statuses?.retrying ?? statuses.pending },
     attempts: { count: declaration.attempts?.count ?? "failures", max: declaration.attempts?.max ?? 3 },
-    lease: { ms: declaration.lease?.ms ?? 60_000, holds: declaration.lease?.holds ?? "expiry" },
+    lease: {
+      ms: declaration.lease?.ms ?? 60_000,
+      holds: declaration.lease?.holds ?? "expiry",
+      column: declaration.lease?.column,
+    },
     only: declaration.only ?? {},
     gate: declaration.gate ?? [],
     order: declaration.order ?? (declaration.columns.createdAt ? [declaration.columns.createdAt] : []),
@@ -165,6 +175,7 @@ export function columnsOf(queue: Queue): string[] {
     queue.key.column,
     ...Object.values(queue.columns).filter((name) => name !== undefined),
     ...(typeof queue.attempts.max === "string" ? [queue.attempts.max] : []),
+    ...(queue.lease.column ? [queue.lease.column] : []),
     ...Object.keys(queue.only),
     ...queue.gate.map((gate) => gate.column),
     ...queue.order.map((term) => (typeof term === "string" ? term : term.column)),
@@ -253,6 +264,8 @@ function checkLimits(queue: Queue): void {
   if (typeof max === "number" && !(Number.isInteger(max) && max >= 1))
     fail(queue, "attempts.max must be at least 1");
   if (!(queue.lease.ms >= 100)) fail(queue, "lease.ms must be at least 100");
+  if (queue.lease.column && queue.lease.holds === "heartbeat")
+    fail(queue, "lease.column needs a lease column that holds the expiry");
   if (queue.rollUp.length > ROLL_UP_LEVELS_MAX)
     fail(queue, `more than ${ROLL_UP_LEVELS_MAX} levels of roll-up`);
   if (queue.group && queue.group.columns.length === 0) fail(queue, "a group needs at least one column");

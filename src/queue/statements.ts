@@ -369,7 +369,9 @@ class Compiler {
   #leaseUntil(param: number): string {
     const ms = this.#dialect.param(param, "real");
     const { now } = this.#dialect;
-    if (this.#queue.lease.holds === "expiry") return this.#dialect.shift(now, ms);
+    const { column, holds } = this.#queue.lease;
+    const own = column ? this.#dialect.greatest(ms, `coalesce(t.${quoted(column)}, 0)`) : ms;
+    if (holds === "expiry") return this.#dialect.shift(now, own);
     // A heartbeat column holds when the worker was heard; its parameter still has to be named.
     return `case when ${ms} > 0 then ${now} end`;
   }

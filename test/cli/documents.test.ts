@@ -68,6 +68,8 @@ describe("documents on the command line", () => {
       assert.match(out, /Example/, command);
       assert.match(out, /--json/, command);
     }
+    for (const group of [[], ["documents"], ["lanes"]])
+      assert.match((await quarry(...group, "--help")).out, /Example/, group.join());
   });
 
   test("a folder is ingested, searched, listed and shown; a bad file is named and the exit code says so", {

@@ -11,7 +11,7 @@ import {
   contentHash,
   embeddedText,
 } from "../../src/documents/chunker.ts";
-import { markdownPage, prose } from "./markdown.ts";
+import { markdownPage, prose, type Table, tablePage } from "./markdown.ts";
 
 const TOKENS_MAX = 254;
 
@@ -33,7 +33,7 @@ describe("chunks of a page", () => {
   const contents = (chunks: readonly Chunk[]) => chunks.map(({ content }) => content);
 
   describe("whatever the page", () => {
-    it("hold all of its text once and never more tokens than the window", () => {
+    it("hold all of its text, once but for headers and fences, and never more tokens than the window", () => {
       fc.assert(
         fc.property(
           markdownPage,
@@ -140,27 +140,27 @@ describe("chunks of a page", () => {
       for (const content of chunks.slice(1)) assert.match(content, /^- /);
     });
 
-    it("tables are cut between rows, and what is embedded has the header each time", () => {
-      const header = "| name | amount |\n|------|--------|";
-      const rows = Array.from({ length: 120 }, (_, index) => `| item ${index} | ${index * 7} |`);
-      const { chunks } = cut([header, ...rows].join("\n"));
-      assert.ok(chunks.length > 2);
-      for (const [index, chunk] of chunks.entries()) {
-        assert.match(chunk.content, index === 0 ? /^\| name/ : /^\| item \d+ \|/);
-        assert.ok(embeddedText(chunk).includes(header));
-        assert.ok(chunk.content.endsWith("|"));
-      }
+    it("an introduction that could stand alone stays with the first item too", () => {
+      const introduction = `${prose(100, 1).slice(0, -1)}:`;
+      const items = Array.from({ length: 8 }, (_, index) => `- ${prose(20, index)}`);
+      const chunks = contents(cut(`${introduction}\n\n${items.join("\n")}`).chunks);
+      assert.equal(chunks.length, 2);
+      assert.ok(chunks[0]!.startsWith(`${introduction}\n\n${items[0]}`));
     });
 
-    it("code is cut at blank lines", () => {
+    it("code is cut at blank lines, and each part stands between fences", () => {
       const functions = Array.from(
         { length: 30 },
         (_, index) => `function f${index}() {\n  const a = ${index};\n  return a * ${index};\n}`,
       );
-      const chunks = contents(cut(`\`\`\`js\n${functions.join("\n\n")}\n\`\`\``).chunks);
-      assert.ok(chunks.length > 2);
-      for (const content of chunks.slice(1)) assert.match(content, /^function/);
-      assert.match(chunks.at(-1)!, /}\n```$/);
+      for (const fence of ["```", "~~~~"]) {
+        const page = `${fence}js title="f"\n${functions.join("\n\n")}\n${fence}`;
+        const chunks = contents(cut(page).chunks);
+        assert.ok(chunks.length > 2);
+        const first = new RegExp(`^${fence}js title="f"\nfunction[^]*}\n${fence}$`);
+        const later = new RegExp(`^${fence}js\nfunction[^]*}\n${fence}$`);
+        for (const [index, content] of chunks.entries()) assert.match(content, index === 0 ? first : later);
+      }
     });
 
     it("code keeps the indentation of its first line", () => {
@@ -175,6 +175,133 @@ describe("chunks of a page", () => {
       assert.ok(contents(chunks).includes(table));
       for (const chunk of chunks)
         if (chunk.content !== table) assert.ok(wordPieces.count(chunk.content) <= 200);
+    });
+  });
+
+  describe("of a table that is too large for one", () => {
+    const stock = (count: number): Table => ({
+      header: "| sku | name | price | stock |\n| --- | :-- | --- | --- |",
+      rows: Array.from(
+        { length: count },
+        (_, index) => `| ZX-${index} | Widget ${index} | ${index * 3}.50 | ${index % 17} |`,
+      ),
+    });
+    const pageOf = ({ header, rows }: Table) => [header, ...rows].join("\n");
+
+    it("begin with its header and hold whole rows", () => {
+      const table = stock(400);
+      const { chunks } = cut(pageOf(table), { title: "Stock" });
+      for (const { content, overlap } of chunks) {
+        assert.ok(content.startsWith(`${table.header}\n| ZX-`), content);
+        assert.equal(overlap, "");
+      }
+      assert.deepEqual(
+        chunks.flatMap(({ content }) => content.split("\n").slice(2)),
+        table.rows,
+      );
+    });
+
+    it("are filled: a seventh more than there must be at most, and none is small", () => {
+      for (const tokenizer of tokenizers) {
+        const countTokens = (text: string) => tokenizer.count(text);
+        const table = stock(400);
+        const { chunks } = cut(pageOf(table), { countTokens });
+        const needed = chunksNeeded(table, { countTokens, tokensMax: TOKENS_MAX });
+        assert.ok(chunks.length <= (needed * 8) / 7, `${chunks.length}, needed are ${needed}`);
+        for (const { tokenCount } of chunks) assert.ok(tokenCount >= TOKENS_MAX / 2);
+      }
+    });
+
+    it("cut no row that has room in one, whatever the table", () => {
+      fc.assert(
+        fc.property(tablePage, fc.constantFrom(...tokenizers), (table, tokenizer) => {
+          const countTokens = (text: string) => tokenizer.count(text);
+          const page = pageOf(table);
+          const { chunks } = cut(page, { countTokens });
+          assertCovers(page, chunks);
+          const ends = new Set(chunks.map(({ end }) => end));
+          let start = table.header.length + 1;
+          for (const row of table.rows) {
+            const inside = [...ends].filter((end) => end > start && end < start + row.length);
+            if (countTokens(row) <= TOKENS_MAX) assert.deepEqual(inside, [], row);
+            start += row.length + 1;
+          }
+          const isSmall = countTokens(table.header) <= TOKENS_MAX / 4;
+          for (const chunk of chunks) {
+            assert.ok(chunk.tokenCount <= TOKENS_MAX);
+            const hasRows = page.slice(chunk.start, chunk.end).includes("\n");
+            if (isSmall && hasRows) assert.ok(chunk.content.startsWith(table.header), chunk.content);
+          }
+        }),
+        { numRuns: 150 },
+      );
+    });
+
+    const rows = (cells: number) => `|${" 12 |".repeat(cells)}\n`.repeat(90);
+    it("a header that takes too much of them is shortened", () => {
+      const names = Array.from({ length: 6 }, (_, index) => `Column ${index} of ${prose(20, index)}`);
+      const page = `| ${names.join(" | ")} |\n|${" ------------ |".repeat(6)}\n${rows(6)}`;
+      const [first, ...later] = contents(cut(page).chunks);
+      assert.ok(first!.startsWith("| Column 0 of"));
+      assert.ok(later.length > 1);
+      for (const content of later)
+        assert.ok(
+          content.startsWith(
+            `|${names.map((name) => `${name.slice(0, 11)}…`).join("|")}|\n|-|-|-|-|-|-|\n| 12 |`,
+          ),
+          content,
+        );
+    });
+
+    it("a ruler that is longer than it must be is shortened first, its alignment kept", () => {
+      const page = `| one | two |\n|:${"-".repeat(60)}|${"-".repeat(60)}:|\n${rows(2)}`;
+      const [, ...later] = contents(cut(page).chunks);
+      assert.ok(later.length > 1);
+      for (const content of later) assert.ok(content.startsWith("|one|two|\n|:-|-:|\n| 12 |"), content);
+    });
+
+    it("a header that takes more than half of them even so is not repeated", () => {
+      const page = `|${" name |".repeat(60)}\n|${" --- |".repeat(60)}\n${rows(60)}`;
+      const later = contents(cut(page).chunks).filter((content) => !/name|---/.test(content));
+      assert.ok(later.length > 1);
+      assert.ok(rows(60).trimEnd().endsWith(later.join("\n")));
+    });
+
+    it("a row that has room only without the header is shown without it", () => {
+      const { header, rows: few } = stock(3);
+      const wide = `| ZX-9 | ${prose(220, 1)} | 1.50 | 4 |`;
+      const chunks = contents(cut([header, ...few, wide, ...few].join("\n")).chunks);
+      assert.ok(chunks.includes(wide));
+    });
+
+    it("a row that is too large for one is cut, and each part has the header", () => {
+      const { header, rows: few } = stock(3);
+      const page = [header, ...few, `| ZX-9 | ${prose(600, 1)} | 1.50 | 4 |`, ...few].join("\n");
+      const { chunks } = cut(page);
+      assertCovers(page, chunks);
+      assert.ok(chunks.length >= 3);
+      for (const { content } of chunks) assert.ok(content.startsWith(header));
+    });
+
+    it("stay when a row is edited, and most of them when one is added or removed", () => {
+      const idsOf = (table: Table) => chunkIds("source", cut(pageOf(table)).chunks);
+      const table = stock(400);
+      const known = new Set(idsOf(table));
+      const changes = { edit: 0, add: 0, remove: 0 };
+      for (let at = 0; at < 400; at += 8) {
+        const edits = {
+          edit: table.rows.with(at, table.rows[at]!.replace(".50", ".75")),
+          add: table.rows.toSpliced(at, 0, `| ZX-${at}-B | Widget, blue | 1.50 | 4 |`),
+          remove: table.rows.toSpliced(at, 1),
+        };
+        for (const how of ["edit", "add", "remove"] as const) {
+          const fresh = idsOf({ ...table, rows: edits[how] }).filter((id) => !known.has(id));
+          assert.ok(fresh.length <= 12, `${how} at ${at} changed ${fresh.length} of ${known.size} ids`);
+          changes[how] += fresh.length / 50;
+        }
+      }
+      assert.ok(changes.edit < 1.5, `${changes.edit} ids changed by an edit`);
+      assert.ok(Math.max(changes.add, changes.remove) < 4, JSON.stringify(changes));
     });
   });
 
@@ -287,9 +414,39 @@ function assertCovers(markdown: string, chunks: readonly Chunk[]): void {
   for (const { start, end, content } of chunks) {
     assert.ok(start >= position && end > start);
     assert.equal(markdown.slice(position, start).trim(), "");
-    assert.equal(content, markdown.slice(start, end));
     assert.notEqual(content.trim(), "");
+    assertShows(content, { slice: markdown.slice(start, end), before: markdown.slice(0, start) });
     position = end;
   }
   assert.equal(markdown.slice(position).trim(), "");
+}
+
+/** The slice itself; else what is before it is the header or fence that it stands under, and behind it is a fence. */
+function assertShows(content: string, { slice, before }: { slice: string; before: string }): void {
+  const foot = content.endsWith(slice) ? "" : (/\n(?:`{3,}|~{3,})$/.exec(content)?.[0] ?? "");
+  assert.ok(content.endsWith(slice + foot));
+  const head = content.slice(0, content.length - slice.length - foot.length);
+  if (head === "") return;
+  const isHeader = /^[^\n]+\n[|:\- ]+\n$/.test(head);
+  const isFence = /^(?:`{3,}|~{3,})[^\n]*\n$/.test(head);
+  assert.ok(isHeader || isFence, head);
+  // A header may have lost padding and ends of its cells.
+  const cells = head.split(/[\n|]/).map((cell) => cell.replace(/…$/, "").trim());
+  for (const cell of cells) assert.ok(before.includes(cell), cell);
+}
+
+/** By filling each as far as it goes. */
+function chunksNeeded(
+  { header, rows }: Table,
+  { countTokens, tokensMax }: { countTokens: (text: string) => number; tokensMax: number },
+): number {
+  let count = 0;
+  let content = "";
+  for (const row of rows) {
+    const longer = `${content}\n${row}`;
+    const isRoom = count > 0 && countTokens(longer) <= tokensMax;
+    if (!isRoom) count += 1;
+    content = isRoom ? longer : `${header}\n${row}`;
+  }
+  return count;
 }

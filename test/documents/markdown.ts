@@ -84,3 +84,30 @@ export const markdownPage = fc
     const page = blocks.map(([text, end]) => text + end).join("");
     return isCrlf ? page.replaceAll("\n", "\r\n") : page;
   });
+
+export interface Table {
+  /** With its ruler. */
+  readonly header: string;
+  readonly rows: readonly string[];
+}
+
+const cell = fc.oneof(
+  { weight: 6, arbitrary: fc.integer({ min: 0, max: 99_999 }).map(String) },
+  {
+    weight: 6,
+    arbitrary: fc.integer({ min: 1, max: 12 }).chain((count) => fc.nat().map((seed) => prose(count, seed))),
+  },
+  { weight: 1, arbitrary: words },
+  fc.constantFrom("", "a \\| b", "`code`", "x".repeat(400), "日本語"),
+);
+
+/** Pages that are one table. */
+export const tablePage = fc.integer({ min: 1, max: 9 }).chain((columns) => {
+  const row = fc
+    .array(cell, { minLength: columns, maxLength: columns })
+    .map((cells) => `| ${cells.join(" | ")} |`);
+  return fc.record({
+    header: row.map((names) => `${names}\n|${" --- |".repeat(columns)}`),
+    rows: fc.array(row, { minLength: 1, maxLength: 60 }),
+  });
+});

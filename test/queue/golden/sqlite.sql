@@ -105,10 +105,10 @@ delete from "messages" as t where t."id" in (select t."id" from "messages" as t 
 select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, 3 as q_attempts_max, t."recipient", t."payload" from "messages" as t indexed by "messages_sms_ready_ed02cf" where t."kind" = 'sms' and t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 order by t."priority" desc, t."created_at", t."id" limit ?1;
 
 -- sms.mark
-update "messages" as t set "status" = 'processing', "lease_token" = t."lease_token" + 1, "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?3 / 1000.0) || ' seconds'), "worker_id" = ?2, "started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
+update "messages" as t set "status" = 'processing', "lease_token" = t."lease_token" + 1, "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (max(?3, coalesce(t."lease_ms", 0)) / 1000.0) || ' seconds'), "worker_id" = ?2, "started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
 
 -- sms.extend
-update "messages" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 / 1000.0) || ' seconds'), "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.key and t."lease_token" = batch.value and t."kind" = 'sms' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
+update "messages" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (max(?2, coalesce(t."lease_ms", 0)) / 1000.0) || ' seconds'), "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.key and t."lease_token" = batch.value and t."kind" = 'sms' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;
 
 -- sms.complete
 update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and t."kind" = 'sms' and t."status" = 'processing' returning "id" as q_key, "status" as q_status;

@@ -234,6 +234,22 @@ export function testLifecycle(fixture: () => Fixture): void {
         assert.equal((await p.view(young!.key)).status, words.running);
       });
 
+      it("a row may have a longer lease of its own", async (context) => {
+        const { column } = p.store.queue.lease;
+        if (column === undefined) return context.skip("this queue has none");
+        const [row] = await p.shape.rows(p.fixture, 1);
+        await p.store.enqueue([{ ...row, [column]: 120_000 }, { ...row, [column]: 1_000 }, { ...row }]);
+        const [long, ...others] = await p.claim(3);
+        p.tick(60_001);
+        const first = (await p.store.rescueStale()).map((rescued) => rescued.key);
+        assert.deepEqual(new Set(first), new Set(others.map((claim) => claim.key)));
+        await p.store.extend([long!]);
+        p.tick(119_000);
+        assert.deepEqual(await p.store.rescueStale(), []);
+        p.tick(1_001);
+        assert.deepEqual(await p.store.rescueStale(), [{ key: long!.key, isFailed: false }]);
+      });
+
       it("rows of a worker that is known to be gone need not wait for their leases", async () => {
         await p.enqueue(2);
         const lost = await p.claimOne("gone");
@@ -250,7 +266,10 @@ export function testLifecycle(fixture: () => Fixture): void {
         await p.enqueue(2);
         const mine = await p.claimOne("w");
         const other = await p.claimOne("w");
-        const tickets = [mine, { ...other, token: other.token - 1 }].map(({ key, token }) => ({ key, token }));
+        const tickets = [mine, { ...other, token: other.token - 1 }].map(({ key, token }) => ({
+          key,
+          token,
+        }));
         const found = await p.store.findHeld(tickets);
         assert.deepEqual([...found.keys()], [mine.key]);
         const { attempt, attemptsMax, token } = found.get(mine.key)!;

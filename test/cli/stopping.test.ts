@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { Running } from "./running.ts";
+
+describe("stopping a command", () => {
+  let folder: string;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "quarry-stopping-"));
+    // A scan: a page of it takes seconds.
+    const scan = new URL("../../samples/archive/flood-report-1952.pdf", import.meta.url);
+    await cp(scan, join(folder, "scan.pdf"));
+    await writeFile(join(folder, "notes.md"), "The lighthouse keeper lit the lamp.\n");
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  const start = (...args: string[]) => new Running(folder, args);
+  const isReading = async () => {
+    const { out } = await start("status", "--json").ended();
+    return out !== "" && JSON.parse(out).progress.ocr.processing > 0;
+  };
+
+  test("Ctrl-C says what it waits for, a second one does not wait, and the next run goes on", {
+    timeout: 120_000,
+  }, async () => {
+    const ingest = start("ingest", "scan.pdf", "--wait");
+    while (!(await isReading())) await ingest.until(() => true);
+    ingest.kill("SIGINT");
+    await ingest.until(({ out }) => /Stopping: .*up to 10 s.*Ctrl-C again/.test(out));
+    ingest.kill("SIGINT");
+    const { code, signal, out } = await ingest.ended();
+    assert.deepEqual([code, signal], [1, null], "it ended by itself");
+    assert.match(out, /Nothing is lost/);
+    const { out: status } = await start("status", "--json").ended();
+    assert.equal(JSON.parse(status).workers.length, 0);
+  });
+
+  test("a watch whose reader has gone ends", { timeout: 60_000 }, async () => {
+    const watch = start("status", "--watch", "--json");
+    await watch.until(({ out }) => out.includes("\n"));
+    watch.stopReading();
+    assert.equal((await watch.ended()).code, 0);
+  });
+
+  test("a watch that is written to a file writes there", { timeout: 60_000 }, async () => {
+    const watch = start("status", "--watch");
+    await watch.until(({ out }) => /GraphRAG/.test(out));
+    watch.kill("SIGINT");
+    const { code, out, err } = await watch.ended();
+    assert.deepEqual([code, err], [0, ""]);
+    assert.equal(out.match(/GraphRAG/g)?.length, 1, "what did not change is not repeated");
+  });
+});
