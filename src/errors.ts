@@ -28,6 +28,7 @@ const CODES = {
   isolate_died: { exit: 1, http: 500 },
   model_failed: { exit: 1, http: 502 },
   model_unavailable: { exit: 3, http: 503 },
+  address_unavailable: { exit: 3, http: 500 },
   shutting_down: { exit: 1, http: 503 },
   internal: { exit: 1, http: 500 },
 } as const;

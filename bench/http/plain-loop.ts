@@ -63,8 +63,7 @@ async function fillSqlite(path: string, count: number, callsAtOnce: number): Pro
     read: async (first, last) => read.all(first, last) as unknown as Text[],
     write: async (texts, vectors) => {
       database.exec("begin");
-      for (const [position, { id }] of texts.entries())
-        insert.run(id, toStored(vectors[position]!, "blob"));
+      for (const [position, { id }] of texts.entries()) insert.run(id, toStored(vectors[position]!, "blob"));
       database.exec("commit");
     },
   };

@@ -12,7 +12,7 @@ import { noteOn } from "./documents.ts";
 import { counted, type Output, plain, shortened, table } from "./output.ts";
 import { PLUS_MEANS, ProgressBars } from "./progress.ts";
 import { type CommonOptions, keyValue, withCommonOptions, withQuarry } from "./session.ts";
-import { type Stopping, stopOnSignals } from "./stopping.ts";
+import { type Stopping, sayStopping, stopOnSignals } from "./stopping.ts";
 
 interface IngestFlags extends CommonOptions {
   readonly wait: boolean;
@@ -148,10 +148,7 @@ async function workUntilDone(
 }
 
 async function stop(crew: Crew, output: Output, { soon, now }: Stopping): Promise<void> {
-  if (soon.aborted) {
-    const grace = GRACE_MS / 1000;
-    output.line(`Stopping: what runs may finish, for up to ${grace} s. Ctrl-C again does not wait for it.`);
-  }
+  if (soon.aborted) output.line(sayStopping(GRACE_MS));
   const onNow = () => crew.worker.kill();
   if (now.aborted) onNow();
   now.addEventListener("abort", onNow);

@@ -19,7 +19,9 @@ export function addServe(program: Command): void {
     .action((options: CommonOptions & ServerFlags) =>
       withQuarry(options, async (quarry, output) => {
         const server = await startServer(quarry, options);
-        output.result({ url: server.url }, `${listening(server)} Ctrl-C stops.`);
+        // Workers elsewhere may fall silent too.
+        quarry.tend();
+        output.result({ url: server.url }, `${listening(server)} Ctrl-C stops.${vectorNote(quarry)}`);
         await untilSignal();
         await server.stop();
         output.line("Stopped.");
@@ -45,6 +47,13 @@ export async function startServer(quarry: Quarry, { host, port }: ServerFlags): 
     ...(port !== undefined && { port }),
   };
   return new HttpServer({ quarry, settings, log: createLog({ level: settings.logLevel }) }).listen();
+}
+
+/** Said where it matters: people who expect pgvector's operators should know. */
+export function vectorNote({ embeddings }: Quarry): string {
+  return embeddings.vectorType === "real[]"
+    ? "\npgvector is not installed: vectors of embedding jobs are kept as real[]."
+    : "";
 }
 
 export function listening({ url }: HttpServer): string {

@@ -22,3 +22,7 @@ export function stopOnSignals(): Stopping {
   process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
   return { soon: soon.signal, now: now.signal, end };
 }
+
+export function sayStopping(graceMs: number): string {
+  return `Stopping: what runs may finish, for up to ${graceMs / 1000} s. Ctrl-C again does not wait for it.`;
+}

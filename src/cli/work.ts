@@ -1,10 +1,18 @@
 import type { Command } from "commander";
 import type { Quarry } from "../app.ts";
 import { systemClock } from "../clock.ts";
-import type { Output } from "./output.ts";
+import { counted, type Output } from "./output.ts";
 import { ProgressBars } from "./progress.ts";
-import { listening, type ServerFlags, startServer, untilSignal, withServerOptions } from "./serve.ts";
+import {
+  listening,
+  type ServerFlags,
+  startServer,
+  untilSignal,
+  vectorNote,
+  withServerOptions,
+} from "./serve.ts";
 import { type CommonOptions, withCommonOptions, withQuarry } from "./session.ts";
+import { sayStopping } from "./stopping.ts";
 
 /** `up` runs everything in one process; `worker` only the lanes that are named, and no server. */
 export function addWork(program: Command): void {
@@ -34,10 +42,12 @@ export function addWork(program: Command): void {
 }
 
 const SHOW_EVERY_MS = 1_000;
+const GRACE_MS = 30_000;
 
 async function show(quarry: Quarry, output: Output, bars: ProgressBars): Promise<void> {
   const progress = await quarry.documents.progress();
-  output.progress(`${bars.lines(progress, { isWide: true })}\n${progress.open} documents with work to do`);
+  const lines = bars.lines(progress, { isWide: output.isLive });
+  output.progress(`${lines}\n${counted(progress.open, "document")} with work to do`);
 }
 
 interface Work {
@@ -48,18 +58,23 @@ interface Work {
 }
 
 async function work(quarry: Quarry, output: Output, { lanes, url, said = "" }: Work): Promise<void> {
-  const crew = await quarry.work(lanes ? { lanes } : {});
+  const crew = await quarry.work({ ...(lanes && { lanes }), graceMs: GRACE_MS });
   const bars = new ProgressBars(() => systemClock.monotonic());
-  const names = lanes ?? quarry.lanes.names;
+  const names = crew.lanes;
   output.result(
     { ...(url !== undefined && { url }), worker: crew.worker.id, lanes: names },
-    `${said}Working on ${names.join(", ")}. Ctrl-C stops; what is unfinished is given back.`,
+    `${said}Working on ${names.join(", ")}. Ctrl-C stops; what is unfinished is given back.${vectorNote(quarry)}`,
   );
-  const showing = output.isLive
-    ? setInterval(() => void show(quarry, output, bars), SHOW_EVERY_MS)
-    : undefined;
+  // A database that is away for a while must not end the work: it is looked at again a second later.
+  const look = () => void show(quarry, output, bars).catch(() => undefined);
+  const showing = output.isJson ? undefined : setInterval(look, SHOW_EVERY_MS);
+  const onSignal = () => {
+    process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+    clearInterval(showing);
+    output.line(sayStopping(GRACE_MS));
+  };
+  process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
   await crew.worker.untilSignal();
-  clearInterval(showing);
   await crew.stop();
   output.line("Stopped.");
 }

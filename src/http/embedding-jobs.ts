@@ -35,9 +35,12 @@ const Job = z
   })
   .openapi("EmbeddingJob");
 
-const JobWithVector = Job.extend({
-  embedding_vector: z.array(z.number()).nullable().describe("Once it is there."),
-}).openapi("EmbeddingJobWithVector");
+const JobWithVector = z
+  .strictObject({
+    ...Job.shape,
+    embedding_vector: z.array(z.number()).nullable().describe("Once it is there."),
+  })
+  .openapi("EmbeddingJobWithVector");
 
 const NewJob = z.strictObject(newJobSchema.shape).openapi("NewEmbeddingJob");
 

@@ -112,7 +112,7 @@ function problemOfPath(path: string): string | undefined {
 export function identified({ keys, failures }: { keys: Keys; failures: RateLimit }): Guard {
   return async (c, next) => {
     const address = addressName(c.get("peer").remoteAddress);
-    const presented = presentedKey(c.req.raw.headers);
+    const presented = keys.areWanted ? presentedKey(c.req.raw.headers) : undefined;
     if (!keys.areWanted) c.set("caller", { name: address, scopes: new Set(SCOPES) });
     else if (presented === undefined) c.set("caller", { name: address, scopes: new Set() });
     else {

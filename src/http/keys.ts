@@ -68,6 +68,6 @@ function digestOf(text: string): Buffer {
 function refused(problem: string): QuarryError {
   return new QuarryError(
     "invalid_input",
-    `QUARRY_API_KEY: ${problem}. Give KEY, or read=KEY1,read+write=KEY2,work=KEY3`,
+    `QUARRY_API_KEY cannot be used: ${problem}. Give KEY, or read=KEY1,read+write=KEY2,work=KEY3`,
   );
 }

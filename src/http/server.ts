@@ -139,5 +139,5 @@ function notListening(error: unknown, { host, port }: { host: string; port: numb
     code === "EADDRINUSE"
       ? "something else listens there; give another port with --port or QUARRY_PORT"
       : `${messageOf(error)}; give another address or port with --host and --port`;
-  return new QuarryError("resource_exhausted", `cannot listen on ${host}:${port}: ${why}`, { cause: error });
+  return new QuarryError("address_unavailable", `cannot listen on ${host}:${port}: ${why}`, { cause: error });
 }

@@ -60,6 +60,11 @@ export class Crew {
     this.#processes = new WorkerProcesses(database, { silentMs: settings.staleMs });
   }
 
+  /** Names of the lanes it runs. */
+  get lanes(): readonly string[] {
+    return this.#names;
+  }
+
   async start(): Promise<this> {
     await this.#processes.beat(this.worker.id, this.#names);
     await this.#takeFromGone();

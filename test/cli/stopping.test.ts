@@ -37,6 +37,17 @@ describe("stopping a command", () => {
     assert.equal(JSON.parse(status).workers.length, 0);
   });
 
+  test("`up` without a terminal tells how far it is, and that it stops", { timeout: 60_000 }, async () => {
+    const up = start("up", "--port", "0", "--data", "up");
+    await up.until(({ out }) => /Ctrl-C stops/.test(out));
+    assert.equal((await start("ingest", "notes.md", "--data", "up").ended()).code, 0);
+    await up.until(({ err }) => /OCR.* · Vector.* · GraphRAG/.test(err));
+    up.kill("SIGINT");
+    const { code, out } = await up.ended();
+    assert.equal(code, 0);
+    assert.match(out, /Stopping: .*up to 30 s.*\nStopped\.\n$/);
+  });
+
   test("a watch whose reader has gone ends", { timeout: 60_000 }, async () => {
     const watch = start("status", "--watch", "--json");
     await watch.until(({ out }) => out.includes("\n"));

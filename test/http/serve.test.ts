@@ -72,7 +72,7 @@ describe("quarry serve and quarry up", () => {
     const taken = await serveForTest();
     for (const command of ["serve", "up"]) {
       const { code, stderr } = await start([command, "--port", String(taken.port)]).ended;
-      assert.notEqual(code, 0);
+      assert.equal(code, 3);
       assert.match(stderr, /something else listens there.*--port/);
     }
     await taken.close();
@@ -81,7 +81,7 @@ describe("quarry serve and quarry up", () => {
     assert.match(exposed.stderr, /set QUARRY_API_KEY/);
     const short = await start(["serve", "--port", "0"], { QUARRY_API_KEY: "canary" }).ended;
     assert.equal(short.code, 2);
-    assert.match(short.stderr, /QUARRY_API_KEY: a key has 16 to 512/);
+    assert.match(short.stderr, /QUARRY_API_KEY cannot be used: a key has 16 to 512/);
     assert.doesNotMatch(short.stderr, /canary/);
     assert.equal((await start(["serve", "--port", "65536"]).ended).code, 2);
   });

@@ -34,27 +34,35 @@ export async function serveForTest(options: ServingOptions = {}): Promise<Servin
   const folder = await mkdtemp(join(tmpdir(), "quarry-http-"));
   const opened = await openQuarry({ dataFolder: folder, logLevel: "silent", port: 0, ...options.settings });
   const quarry = options.quarry?.(opened) ?? opened;
-  const log: string[] = [];
-  const server = await new HttpServer({
-    ...options,
-    quarry,
-    settings: opened.settings,
-    log: createLog({ level: "debug", destination: { write: (line) => void log.push(line) } }),
-  }).listen();
-  return {
-    url: server.url,
-    port: Number(new URL(server.url).port),
-    folder,
-    quarry,
-    server,
-    log,
-    ask: (path, init) => fetch(server.url + path, init),
-    close: async () => {
-      await server.stop();
-      await opened.close();
-      await rm(folder, { recursive: true, force: true });
-    },
+  const clean = async () => {
+    await opened.close();
+    await rm(folder, { recursive: true, force: true });
   };
+  const log: string[] = [];
+  try {
+    const server = await new HttpServer({
+      ...options,
+      quarry,
+      settings: opened.settings,
+      log: createLog({ level: "debug", destination: { write: (line) => void log.push(line) } }),
+    }).listen();
+    return {
+      url: server.url,
+      port: Number(new URL(server.url).port),
+      folder,
+      quarry,
+      server,
+      log,
+      ask: (path, init) => fetch(server.url + path, init),
+      close: async () => {
+        await server.stop();
+        await clean();
+      },
+    };
+  } catch (error) {
+    await clean();
+    throw error;
+  }
 }
 
 export interface RawAnswer {
