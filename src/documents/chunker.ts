@@ -90,7 +90,9 @@ class Page {
     const { start, end } = this.#bounds(run);
     if (end - start > tokensMax * CHARS_PER_TOKEN_MAX) return false;
     const tokens = run.reduce((sum, piece) => sum + piece.tokens, 0);
-    if (tokens > (isOneBlock(run) ? tokensMax : this.tokensTarget)) return false;
+    const isTooMuch = tokens > (isOneBlock(run) ? tokensMax : this.tokensTarget);
+    // The tokens of a row are one more than it has alone, where a line break is one.
+    if (isTooMuch && run.length > 1) return false;
     return this.#isWithin(this.#parts(run));
   }
 

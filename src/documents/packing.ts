@@ -159,7 +159,8 @@ function halves(run: Run, { index }: Place): Run[] {
 
 function sized(piece: Piece, { source, countTokens }: PackingRules): Sized {
   const text = source.slice(piece.start, piece.end);
-  const tokens = countTokens(text);
+  // To some tokenizers a line break is a token: where rows are short, it counts.
+  const tokens = countTokens(piece.kind === "row" ? `${text}\n` : text);
   return {
     ...piece,
     tokens,
