@@ -19,6 +19,10 @@ import { setDefaultModel } from "./embeddings/rules.ts";
 import { vectorTypeOf } from "./embeddings/vectors.ts";
 import { messageOf, QuarryError } from "./errors.ts";
 import { type Ingested, type IngestOptions, ingest } from "./ingest/ingest.ts";
+import { Items } from "./ingest/items.ts";
+import { itemLanes } from "./ingest/lane.ts";
+import { type ItemQueues, itemQueues } from "./ingest/queue.ts";
+import { SearchableDocuments } from "./ingest/searchable.ts";
 import { createLog, type Log } from "./log.ts";
 import type { OpenedParts } from "./parts.ts";
 import { Crew } from "./queue/crew.ts";
@@ -46,8 +50,10 @@ export interface Quarry {
   readonly documents: Documents;
   readonly search: Search;
   readonly embeddings: EmbeddingJobs;
+  /** The front door: everything that changes comes in as an item. */
+  readonly queue: Items;
   readonly lanes: LaneControl;
-  /** Takes in files and folders; `work`, here or in another process, does the rest. */
+  /** Puts files and folders into line; `work`, here or in another process, does the rest. */
   ingest(paths: readonly string[], options?: IngestOptions): Promise<Ingested>;
   /** Starts lanes and a janitor in this process. */
   work(options?: WorkOptions): Promise<Crew>;
@@ -92,14 +98,28 @@ export async function openQuarry(given: Partial<Settings> = {}): Promise<Quarry>
     const model = settings.embeddingModel ?? chosenEmbedder(settings.embedder).model;
     const jobQueue = embeddingQueue({ ...settings, model });
     await migrate(database, readMigrations(migrationsFolder(database.dialect.name)));
-    for (const queue of [...Object.values(queues), jobQueue]) await prepareQueue(database, queue);
+    const itemQueue = itemQueues();
+    for (const queue of [...Object.values(queues), jobQueue, ...Object.values(itemQueue)])
+      await prepareQueue(database, queue);
     const files = new DataFolder(settings.dataFolder);
     await belongTogether(database, files);
     await setDefaultModel(database, model);
     const vectorType = await vectorTypeOf(database);
     const embeddings = new EmbeddingJobs({ database, queue: jobQueue, model, vectorType });
     const workers = new WorkerProcesses(database, { silentMs: settings.staleMs });
-    return new App({ settings, log, database, queues, jobQueue, embeddings, files, workers });
+    const items = new Items(database, itemQueue);
+    return new App({
+      settings,
+      log,
+      database,
+      queues,
+      jobQueue,
+      itemQueue,
+      items,
+      embeddings,
+      files,
+      workers,
+    });
   } catch (error) {
     await database.close();
     throw error;
@@ -112,6 +132,8 @@ interface AppParts {
   readonly database: Database;
   readonly queues: DocumentQueues;
   readonly jobQueue: Queue<JobPayload>;
+  readonly itemQueue: ItemQueues;
+  readonly items: Items;
   readonly embeddings: EmbeddingJobs;
   readonly files: DataFolder;
   readonly workers: WorkerProcesses;
@@ -121,6 +143,7 @@ class App implements Quarry {
   readonly settings: Settings;
   readonly documents: Documents;
   readonly embeddings: EmbeddingJobs;
+  readonly queue: Items;
   readonly remote: RemoteWork;
   readonly lanes: LaneControl;
   readonly #app: AppParts;
@@ -132,6 +155,7 @@ class App implements Quarry {
     this.#app = app;
     this.settings = app.settings;
     this.embeddings = app.embeddings;
+    this.queue = app.items;
     this.remote = remoteWork(app);
     this.documents = new Documents(this.#documentsParts);
     this.lanes = laneControl(app);
@@ -142,7 +166,7 @@ class App implements Quarry {
   };
 
   ingest(paths: readonly string[], options?: IngestOptions): Promise<Ingested> {
-    return ingest({ documents: this.documents, except: [this.settings.dataFolder] }, paths, options);
+    return ingest(this.queue, paths, options);
   }
 
   async work(options: WorkOptions = {}): Promise<Crew> {
@@ -178,7 +202,7 @@ class App implements Quarry {
     const { database, jobQueue } = this.#app;
     const { embeddingBatch, embeddingBatchTokens, pollMs } = this.settings;
     const parts = await this.#openParts();
-    const lanes = documentLanes(parts);
+    const lanes = [...this.#itemLanes(), ...documentLanes(parts)];
     // Otherwise the vectors are made elsewhere, by workers that take the jobs over HTTP.
     if (parts.embedder.model === this.embeddings.model) {
       const limits = { textsMax: embeddingBatch, tokensMax: embeddingBatchTokens };
@@ -188,6 +212,18 @@ class App implements Quarry {
       lanes.push(embeddingLane({ database, queue, embedder, limits, vectorType, version: VERSION, pollMs }));
     }
     return lanes;
+  }
+
+  #itemLanes(): LaneDeclaration<object>[] {
+    const { database, items, itemQueue, files } = this.#app;
+    const { pollMs, isFetching, fileMbMax } = this.settings;
+    return itemLanes({
+      ...{ database, items, queues: itemQueue, pollMs, documents: this.documents },
+      searchable: new SearchableDocuments(database),
+      temporaryFolder: join(files.root, "incoming"),
+      except: [files.root],
+      library: { isFetched: isFetching, bytesMax: fileMbMax * 1_048_576 },
+    });
   }
 
   async migrateLegacy(fromUrl?: string): Promise<LegacyReport> {
@@ -250,8 +286,9 @@ class App implements Quarry {
   }
 }
 
-function queuesOf({ queues, jobQueue }: AppParts): Queue[] {
-  return [...Object.values(queues), jobQueue] as Queue<object>[];
+/** The second queue of items has the same rows in another order. */
+function queuesOf({ queues, jobQueue, itemQueue }: AppParts): Queue[] {
+  return [itemQueue.items, ...Object.values(queues), jobQueue] as Queue<object>[];
 }
 
 function remoteWork({ database, workers, jobQueue, embeddings, settings }: AppParts): RemoteWork {
@@ -262,7 +299,7 @@ function remoteWork({ database, workers, jobQueue, embeddings, settings }: AppPa
 
 function laneControl(app: AppParts): LaneControl {
   const { database } = app;
-  const names = queuesOf(app).map(({ name }) => name);
+  const names = [...queuesOf(app), app.itemQueue.oldest].map(({ name }) => name);
   const pauses = new Pauses(database);
   return {
     names,

@@ -76,6 +76,12 @@ const SETTINGS = {
   ),
   fileMbMax: setting("QUARRY_FILE_MB_MAX", count(1, 100_000), 200, "largest file that is taken, in MB"),
   pagesMax: setting("QUARRY_PAGES_MAX", count(1, 1_000_000), 10_000, "most pages a document may have"),
+  isFetching: setting(
+    "QUARRY_FETCH",
+    flag,
+    false,
+    "true: documentation of libraries may be fetched from public addresses",
+  ),
   host: setting(
     "QUARRY_HOST",
     text,

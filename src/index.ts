@@ -5,7 +5,7 @@ export type { Database, Row, Session, Statement, Transaction } from "./database/
 export { type Migration, migrate, readMigrations } from "./database/migrate.ts";
 export { type DatabaseSettings, openDatabase } from "./database/open.ts";
 export type { Cancelled } from "./documents/changes.ts";
-export type { Added, Documents, NewDocument } from "./documents/documents.ts";
+export type { Added, DocumentChange, Documents, NewDocument } from "./documents/documents.ts";
 export type { Counts, Progress } from "./documents/progress.ts";
 export { PHASES, type Phase, TASK_STATUSES, type TaskStatus } from "./documents/queues.ts";
 export {
@@ -17,8 +17,23 @@ export {
   type DocumentState,
   type DocumentSummary,
 } from "./documents/views.ts";
+export type { EmbeddingJob, JobFilter, JobPage } from "./embeddings/job-rows.ts";
+export type { EmbeddingJobs, NewJob } from "./embeddings/jobs.ts";
+export { JOB_PRIORITIES, JOB_STATUSES, type JobPriority, type JobStatus } from "./embeddings/queue.ts";
 export { ERROR_CODES, type ErrorCode, isQuarryError, QuarryError } from "./errors.ts";
-export type { Ingested, IngestedFile, IngestOptions } from "./ingest/ingest.ts";
+export type { Ingested, IngestOptions } from "./ingest/ingest.ts";
+export type { Item, ItemFilter, ItemPage } from "./ingest/item-rows.ts";
+export type { EnqueuedItem, EnqueueVerdict, Items, NewItem } from "./ingest/items.ts";
+export type { ItemsProgress } from "./ingest/items-progress.ts";
+export {
+  ITEM_STATUSES,
+  ITEM_TYPES,
+  type ItemStatus,
+  type ItemType,
+  OPERATIONS,
+  type Operation,
+  PRIORITIES,
+} from "./ingest/queue.ts";
 export { createLog, type Log } from "./log.ts";
 export { Crew, type CrewSettings } from "./queue/crew.ts";
 export {

@@ -9,7 +9,13 @@ import { DATABASE_NAMES, type DatabaseName, makePlace, type Scene } from "./scen
 export interface Contender {
   readonly name: string;
   /** Leaves so many texts to be embedded in an empty database, vacuumed and checkpointed. */
-  fill(url: string, count: number): Promise<Filled>;
+  fill(url: string, load: DrainLoad): Promise<Filled>;
+}
+
+export interface DrainLoad {
+  readonly jobs: number;
+  /** How long the model takes for each call. */
+  readonly callMs: number;
 }
 
 export interface Filled {
@@ -20,35 +26,43 @@ export interface Filled {
 }
 
 /** Enough for the compiler to have seen everything. Not counted. */
-const WARM_UP_JOBS = 1_000;
+const WARM_UP_JOBS = 500;
 /** A tenth of overhead at most. */
 const GOAL = 0.91;
 const BESIDE_PLAIN =
   "the same model, encoding and calls at once; two tables without states, leases, attempts, order, known texts or other indexes";
 
-/** Jobs per second through the lane, with a model that takes 5 ms a call. */
+/** Jobs per second through the lane, with a model that takes its time and no processor. */
 export async function embeddingThroughput(scene: Scene): Promise<Figure[]> {
   const figures: Figure[] = [];
-  for (const database of DATABASE_NAMES) figures.push(...(await throughputOn(scene, database)));
+  for (const database of DATABASE_NAMES)
+    for (const callMs of scene.scale.callsMs) figures.push(...(await throughputOn(scene, database, callMs)));
   return figures;
 }
 
-async function throughputOn(scene: Scene, database: DatabaseName): Promise<Figure[]> {
-  const { rounds, jobs } = scene.scale;
+async function throughputOn(scene: Scene, database: DatabaseName, callMs: number): Promise<Figure[]> {
+  const { rounds, jobs, callsMs } = scene.scale;
   const [sameCalls, oneCall] = [plainLoop(CALLS_AT_ONCE), plainLoop(1)];
-  const contenders = [quarryLane, sameCalls, oneCall];
+  const isJudged = callMs === callsMs[0];
+  const contenders = [quarryLane, sameCalls, ...(isJudged ? [oneCall] : [])];
   const rates = new Map(contenders.map((contender): [Contender, number[]] => [contender, []]));
-  for (const contender of contenders) await rateOf(scene, database, contender, WARM_UP_JOBS);
+  const rateOf = async (contender: Contender, count: number) => {
+    const place = await makePlace(scene, database);
+    return drainRate(contender, place.url, { jobs: count, callMs }).finally(() => place.remove());
+  };
+  for (const contender of contenders) await rateOf(contender, WARM_UP_JOBS);
   for (let round = 1; round <= rounds; round++) {
     for (const contender of contenders) {
-      const rate = await rateOf(scene, database, contender, jobs);
+      const rate = await rateOf(contender, jobs);
       rates.get(contender)!.push(rate);
-      progress(`${database}, ${contender.name}, round ${round} of ${rounds}: ${Math.round(rate)} jobs/s`);
+      progress(
+        `${database}, ${callMs} ms a call, ${contender.name}, round ${round} of ${rounds}: ${Math.round(rate)} jobs/s`,
+      );
     }
   }
   const compare = (peer: Contender, goal: number | null) =>
     compareRates({
-      measure: `${database} embedding jobs, ${CALLS_AT_ONCE} calls at once`,
+      measure: `${database} embedding jobs, ${callMs} ms a call`,
       unit: "jobs/s",
       quarry: median(rates.get(quarryLane)!),
       peer: peer.name,
@@ -56,27 +70,18 @@ async function throughputOn(scene: Scene, database: DatabaseName): Promise<Figur
       goal,
       ...(goal !== null && { note: BESIDE_PLAIN }),
     });
-  return [compare(sameCalls, GOAL), compare(oneCall, null)];
+  return isJudged ? [compare(sameCalls, GOAL), compare(oneCall, null)] : [compare(sameCalls, null)];
 }
 
-async function rateOf(
-  scene: Scene,
-  database: DatabaseName,
-  contender: Contender,
-  jobs: number,
-): Promise<number> {
-  const place = await makePlace(scene, database);
+async function drainRate(contender: Contender, url: string, load: DrainLoad): Promise<number> {
+  const filled = await contender.fill(url, load);
   try {
-    const filled = await contender.fill(place.url, jobs);
-    try {
-      const tookMs = await filled.drain();
-      const stored = await filled.countVectors();
-      if (stored !== jobs) throw new Error(`${contender.name} stored ${stored} vectors for ${jobs} texts`);
-      return (jobs / tookMs) * 1_000;
-    } finally {
-      await filled.close();
-    }
+    const tookMs = await filled.drain();
+    const stored = await filled.countVectors();
+    if (stored !== load.jobs)
+      throw new Error(`${contender.name} stored ${stored} vectors for ${load.jobs} texts`);
+    return (load.jobs / tookMs) * 1_000;
   } finally {
-    await place.remove();
+    await filled.close();
   }
 }

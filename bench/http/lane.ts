@@ -16,7 +16,7 @@ const STALE_MS = 120_000;
 /** Jobs in the queue, worked on by the lane that every worker of Quarry runs. */
 export const quarryLane: Contender = {
   name: "quarry",
-  fill: async (url, count) => {
+  fill: async (url, { jobs: count, callMs }) => {
     const database = openDatabase(url);
     const dialect = database.dialect.name;
     await migrate(database, readMigrations(join(import.meta.dirname, "../../migrations", dialect)));
@@ -32,7 +32,7 @@ export const quarryLane: Contender = {
     else await database.query("pragma wal_checkpoint(truncate)");
     return {
       drain: async () => {
-        const model = openTimedModel();
+        const model = openTimedModel(callMs);
         const limits = { textsMax: BATCH, tokensMax: 50_000 };
         const { embedder } = model;
         const crew = await new Crew({

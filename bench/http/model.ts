@@ -4,7 +4,6 @@ import type { Embedder } from "../../src/adapters/embed.ts";
 export const MODEL = "bench-model";
 export const BATCH = 50;
 const DIMENSIONS = 384;
-const CALL_MS = 5;
 
 /** A model that takes the same time for every call and next to no processor, as one on another machine does. */
 export interface TimedModel {
@@ -13,7 +12,7 @@ export interface TimedModel {
   firstCallAt(): number;
 }
 
-export function openTimedModel(): TimedModel {
+export function openTimedModel(callMs: number): TimedModel {
   const vectors = Array.from({ length: BATCH }, randomVector);
   let firstCallAt: number | undefined;
   return {
@@ -25,7 +24,7 @@ export function openTimedModel(): TimedModel {
       tokenizer: { count: (text) => Math.ceil(text.length / 4) },
       embed: async (texts) => {
         firstCallAt ??= performance.now();
-        await pause(CALL_MS);
+        await pause(callMs);
         return { vectors: texts.map((_text, position) => vectors[position]!), tokens: 50 * texts.length };
       },
       close: async () => undefined,

@@ -3,7 +3,7 @@ import pg from "pg";
 import type { Embedder } from "../../src/adapters/embed.ts";
 import { toStored } from "../../src/embeddings/vectors.ts";
 import { countRows, settleDown } from "../postgres.ts";
-import type { Contender, Filled } from "./embedding.ts";
+import type { Contender, DrainLoad, Filled } from "./embedding.ts";
 import { BATCH, openTimedModel, textOf } from "./model.ts";
 import { isPostgres } from "./scene.ts";
 
@@ -18,20 +18,26 @@ interface Store {
   write(texts: readonly Text[], vectors: readonly Float32Array[]): Promise<void>;
 }
 
+type FilledStore = Omit<Filled, "drain"> & { readonly store: Store };
+
 /** The same model and the same encoding of vectors without a queue. What is under way when it is killed is lost. */
 export function plainLoop(callsAtOnce: number): Contender {
   return {
     name: `plain loop, ${callsAtOnce} ${callsAtOnce === 1 ? "call" : "calls"} at once`,
-    fill: (url, count) =>
-      isPostgres(url) ? fillPostgres(url, count, callsAtOnce) : fillSqlite(url, count, callsAtOnce),
+    fill: async (url, load) => {
+      const { store, ...rest } = isPostgres(url)
+        ? await fillPostgres(url, load.jobs, callsAtOnce)
+        : fillSqlite(url, load.jobs);
+      return { ...rest, drain: () => drain(store, load, callsAtOnce) };
+    },
   };
 }
 
-async function drain(store: Store, count: number, callsAtOnce: number): Promise<number> {
-  const model = openTimedModel();
+async function drain(store: Store, { jobs, callMs }: DrainLoad, callsAtOnce: number): Promise<number> {
+  const model = openTimedModel(callMs);
   let taken = 0;
   const work = async () => {
-    while (taken < count) {
+    while (taken < jobs) {
       const first = taken + 1;
       taken += BATCH;
       await embedSome(store, model.embedder, first);
@@ -48,7 +54,7 @@ async function embedSome(store: Store, embedder: Embedder, first: number): Promi
   await store.write(rows, vectors);
 }
 
-async function fillSqlite(path: string, count: number, callsAtOnce: number): Promise<Filled> {
+function fillSqlite(path: string, count: number): FilledStore {
   const database = new DatabaseSync(path);
   database.exec("pragma journal_mode = wal; pragma synchronous = full");
   database.exec("create table texts (id integer primary key, text text not null)");
@@ -68,7 +74,7 @@ async function fillSqlite(path: string, count: number, callsAtOnce: number): Pro
     },
   };
   return {
-    drain: () => drain(store, count, callsAtOnce),
+    store,
     countVectors: async () => Number(database.prepare("select count(*) as count from vectors").get()!.count),
     close: async () => database.close(),
   };
@@ -81,8 +87,8 @@ const INSERT = {
 };
 const READ = { name: "plain.read", text: "select id, text from texts where id between $1 and $2" };
 
-async function fillPostgres(url: string, count: number, callsAtOnce: number): Promise<Filled> {
-  const pool = new pg.Pool({ connectionString: url, max: callsAtOnce });
+async function fillPostgres(url: string, count: number, connections: number): Promise<FilledStore> {
+  const pool = new pg.Pool({ connectionString: url, max: connections });
   await pool.query("create table texts (id integer primary key, text text not null)");
   await pool.query("create table vectors (id integer primary key, vector real[] not null)");
   const ids = Array.from({ length: count }, (_, index) => index + 1);
@@ -99,7 +105,7 @@ async function fillPostgres(url: string, count: number, callsAtOnce: number): Pr
     },
   };
   return {
-    drain: () => drain(store, count, callsAtOnce),
+    store,
     countVectors: () => countRows(url, "vectors"),
     close: () => pool.end(),
   };

@@ -10,7 +10,7 @@ export interface QuarryContender extends Contender {
 }
 
 /** The lanes up to the point where chunks can be found by their vector and their words. */
-const LANES_TO_SEARCH = ["documents.split", "pages.ocr", "pages.chunk", "chunks.vector"];
+const LANES_TO_SEARCH = ["items", "documents.split", "pages.ocr", "pages.chunk", "chunks.vector"];
 const LOOK_EVERY_MS = 50;
 
 /** Quarry as a program opens it, on an embedded database. `upTo` "vector" leaves out the graph. */
@@ -27,8 +27,10 @@ export async function openQuarryContender(options: {
     quarry,
     database,
     take: async (paths) => {
-      const { ids, files } = await quarry.ingest(paths);
-      if (ids.length < paths.length) throw new Error(`not taken: ${JSON.stringify(files)}`);
+      const { items, refused } = await quarry.ingest(paths);
+      if (refused.length > 0) throw new Error(`not taken: ${JSON.stringify(refused)}`);
+      const { failed } = await quarry.queue.finished(items.map((item) => item.queue_id));
+      if (failed > 0) throw new Error(`${failed} files have failed`);
       while (!(await isDone(database, options.upTo))) await pause(LOOK_EVERY_MS);
     },
     amounts: async () => {

@@ -60,7 +60,8 @@ create table embedding_jobs (
     project_id text references projects(id) on delete cascade,
     created_by text,
 
-    lease_token integer not null default 0,
+    -- As the engine's own rows begin: nobody guesses the token that a claim will have.
+    lease_token integer not null default (abs(random() % 1000000000)),
     lease_until text,
     run_after text,
     -- Of jobs with the same text and model one at a time has the turn; the others get its vector.
@@ -113,6 +114,9 @@ create index idx_embedding_jobs_text_hash on embedding_jobs(text_hash);
 create index idx_embedding_jobs_created_at on embedding_jobs(created_at);
 create index idx_embedding_jobs_pending on embedding_jobs(priority, created_at) where status = 'pending';
 create index idx_embedding_jobs_processing on embedding_jobs(started_at) where status = 'processing';
+create index embedding_jobs_project on embedding_jobs(project_id);
+create index embedding_jobs_embedded on embedding_jobs(embedding_model) where status = 'completed';
+create index embedding_job_failures_project on embedding_job_failures(project_id);
 create index embedding_job_failures_created on embedding_job_failures(created_at, id);
 create index embedding_job_failures_rule on embedding_job_failures(rule_id);
 create index rules_project on rules(project_id);
@@ -144,7 +148,9 @@ end;
 create trigger rules_make_job_again after update on rules
 when (old.title || ' ' || old.guidance || ' ' || coalesce(old.rationale, '')) is not (new.title || ' ' || new.guidance || ' ' || coalesce(new.rationale, ''))
 begin
-    delete from embedding_jobs where rule_id = new.id and status in ('pending', 'retrying');
+    delete from embedding_jobs
+    where rule_id = new.id and status in ('pending', 'retrying')
+        and input_text = old.title || ' ' || old.guidance || ' ' || coalesce(old.rationale, '');
     insert into embedding_jobs (rule_id, input_text, text_hash, priority, embedding_model, project_id, has_turn)
     values (
         new.id,
@@ -164,6 +170,8 @@ end;
 create trigger embedding_jobs_share after update of status on embedding_jobs
 when new.status = 'completed' and old.status <> 'completed'
 begin
+    -- The engine has done so already; others who complete a job would leave its twins without a turn for ever.
+    update embedding_jobs set has_turn = false where id = new.id and new.has_turn;
     update embedding_jobs
     set status = 'completed', completed_at = new.completed_at, updated_at = new.completed_at, run_after = null, error_message = null,
         embedding_vector = new.embedding_vector, embedding_dimensions = new.embedding_dimensions,

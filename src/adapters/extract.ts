@@ -30,7 +30,10 @@ export interface Extractor {
   /** Changes whenever the same file may give other text. */
   readonly version: string;
   inspect(file: SourceFile, signal: AbortSignal): Promise<Inspection>;
-  /** Pages count from 1. */
+  /**
+   * Pages count from 1. One that is damaged is missing from the answer; asked for alone, it is refused with what is
+   * wrong with it.
+   */
   read(
     file: SourceFile,
     request: { readonly pages: readonly number[]; readonly furniture: readonly string[] },

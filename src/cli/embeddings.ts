@@ -5,7 +5,7 @@ import { JOB_PRIORITIES, JOB_STATUSES, type JobPriority, type JobStatus } from "
 import type { EmbeddingStats } from "../embeddings/stats.ts";
 import { QuarryError } from "../errors.ts";
 import { type Output, plain, shortened, table } from "./output.ts";
-import { type CommonOptions, wholeNumber, withCommonOptions, withQuarry } from "./session.ts";
+import { type CommonOptions, oneOf, wholeNumber, withCommonOptions, withQuarry } from "./session.ts";
 
 interface ListFlags extends CommonOptions {
   readonly status?: string;
@@ -28,7 +28,8 @@ const TEXT_SHOWN = 60;
 export function addEmbeddings(program: Command): void {
   const embeddings = program
     .command("embeddings")
-    .description("Embedding jobs: their figures, lists, and those that failed for good.");
+    .description("Embedding jobs: their figures, lists, and those that failed for good.")
+    .addHelpText("after", "\nExample:\n  quarry embeddings stats");
   const command = (usage: string, about: string, example: string) =>
     withCommonOptions(embeddings.command(usage))
       .description(about)
@@ -74,7 +75,7 @@ export function addEmbeddings(program: Command): void {
     .option("--priority <priority>", JOB_PRIORITIES.join(", "), "normal")
     .action((texts: string[], options: CommonOptions & { priority: string }) =>
       withQuarry(options, async (quarry, output) => {
-        const priority = checked(options.priority, JOB_PRIORITIES, "priority");
+        const priority = oneOf(options.priority, JOB_PRIORITIES, "priority");
         const jobs = await quarry.embeddings.createMany(
           texts.map((text) => ({ input_text: text, priority })),
         );
@@ -114,11 +115,11 @@ export function addEmbeddings(program: Command): void {
 
 async function list(quarry: Quarry, output: Output, flags: ListFlags): Promise<void> {
   const page = await quarry.embeddings.list({
-    status: flags.status === undefined ? undefined : checked<JobStatus>(flags.status, JOB_STATUSES, "status"),
+    status: flags.status === undefined ? undefined : oneOf<JobStatus>(flags.status, JOB_STATUSES, "status"),
     priority:
       flags.priority === undefined
         ? undefined
-        : checked<JobPriority>(flags.priority, JOB_PRIORITIES, "priority"),
+        : oneOf<JobPriority>(flags.priority, JOB_PRIORITIES, "priority"),
     rule_id: flags.rule,
     project_id: flags.project,
     worker_id: flags.worker,
@@ -172,13 +173,4 @@ function shown(job: EmbeddingJob): string {
     ["input_text", shortened(text, 200)],
     ...(vector ? [["embedding", `${vector.length} numbers; --json prints them`]] : []),
   ]);
-}
-
-function checked<Word extends string>(word: string, words: readonly Word[], what: string): Word {
-  const found = words.find((known) => known === word);
-  if (found) return found;
-  throw new QuarryError(
-    "invalid_input",
-    `there is no ${what} ${JSON.stringify(word)}; there are ${words.join(", ")}`,
-  );
 }

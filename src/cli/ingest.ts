@@ -1,15 +1,19 @@
+import { text as readText } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import type { Quarry } from "../app.ts";
 import { systemClock } from "../clock.ts";
 import { DOCUMENT_CHANGES } from "../documents/documents.ts";
 import type { Progress } from "../documents/progress.ts";
 import type { DocumentSummary } from "../documents/views.ts";
 import { isQuarryError, QuarryError } from "../errors.ts";
-import type { Ingested, IngestedFile } from "../ingest/ingest.ts";
+import type { Ingested } from "../ingest/ingest.ts";
+import type { Item } from "../ingest/item-rows.ts";
+import type { ItemsProgress } from "../ingest/items-progress.ts";
+import { PRIORITIES } from "../ingest/queue.ts";
 import type { Crew } from "../queue/crew.ts";
 import { noteOn } from "./documents.ts";
-import { counted, type Output, plain, shortened, table } from "./output.ts";
+import { bar, counted, type Output, plain, shortened, table } from "./output.ts";
 import { PLUS_MEANS, ProgressBars } from "./progress.ts";
 import { type CommonOptions, keyValue, withCommonOptions, withQuarry } from "./session.ts";
 import { type Stopping, sayStopping, stopOnSignals } from "./stopping.ts";
@@ -19,27 +23,33 @@ interface IngestFlags extends CommonOptions {
   readonly retry: boolean;
   readonly tenant?: string;
   readonly collection?: string;
+  readonly priority?: number;
   readonly metadata?: Record<string, unknown>;
 }
 
-/** Of what was skipped or refused, this many are named. */
+/** Of what was skipped, refused or failed, this many are named. */
 const TOLD_MAX = 10;
+const ITEMS_REPORTED_MAX = 10_000;
 const LOOK_EVERY_MS = 500;
 const GRACE_MS = 10_000;
 /** A page of a scan may take this long; the first one also loads the models. */
 const STANDSTILL_MS = 15_000;
+const STDIN = "-";
 
 export function addIngest(program: Command): void {
   withCommonOptions(program.command("ingest <path...>"))
-    .description("Takes in files and folders. What was taken in before and did not change is left alone.")
+    .description(
+      "Takes in files and folders, or text from standard input (-). What did not change since the last time is left alone; what is gone from a folder goes.",
+    )
     .option("--wait", "work on them here, unless a worker is running, and wait until all are done", false)
     .option("--retry", "what failed before is tried again, although the file is the same", false)
     .option("--tenant <name>", "whose they are", "default")
     .option("--collection <name>", "what they belong to", "default")
+    .option("--priority <number>", "0 (some time) to 10 (somebody waits); 9 unless said", priority)
     .option("--metadata <key=value>", "to filter by later; may be given several times", keyValue)
     .addHelpText(
       "after",
-      `\nExamples:\n  quarry ingest samples --wait\n  quarry ingest report.pdf --collection finance --metadata year=2026\n\n${PLUS_MEANS}`,
+      `\nExamples:\n  quarry ingest samples --wait\n  quarry ingest report.pdf --collection finance --metadata year=2026\n  pbpaste | quarry ingest - --wait\n\n${PLUS_MEANS}`,
     )
     .action((paths: string[], options: IngestFlags) =>
       withQuarry(options, async (quarry, output) => {
@@ -55,6 +65,11 @@ export function addIngest(program: Command): void {
     );
 }
 
+function priority(text: string): number {
+  if (/^(\d|10)$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("Give a whole number from 0 to 10.");
+}
+
 function withAdvice(error: QuarryError): QuarryError {
   const advice =
     "What was taken in is safe: when the database is back, the same command again, or quarry up, goes on where it stopped.";
@@ -68,46 +83,61 @@ async function run(
   options: IngestFlags & { stopping: Stopping },
 ): Promise<void> {
   const { stopping } = options;
-  let seen = 0;
-  const ingested = await quarry.ingest(paths, {
-    tenant: options.tenant ?? "default",
-    collection: options.collection ?? "default",
-    ...(options.metadata && { metadata: options.metadata }),
-    isRetried: options.retry,
-    signal: stopping.soon,
-    onFile: (file) => output.progress(`Taking in: ${++seen}  ${shortened(file.path, 60)}`),
-  });
-  sayTaken(output, ingested);
-  const isWaiting = options.wait && ingested.ids.length > 0;
-  const progress = isWaiting
-    ? await workUntilDone(quarry, output, ingested.ids, stopping)
-    : await quarry.documents.progress(ingested.ids);
-  const isStopped = stopping.soon.aborted || (isWaiting && progress.open > 0);
-  await report(quarry, output, { ingested, progress, isWaiting, isStopped });
+  const ingested = await enqueue(quarry, paths, options);
+  saidQueued(output, ingested);
+  const ids = ingested.items.map((item) => item.queue_id);
+  const isWaiting = options.wait && ids.length > 0;
+  const seen = isWaiting ? await workUntilDone(quarry, output, ids, stopping) : await look(quarry, ids);
+  const isStopped = stopping.soon.aborted || (isWaiting && seen.isOpen);
+  await report(quarry, output, { ingested, ids, seen, isWaiting, isStopped });
 }
 
-function sayTaken(output: Output, { files }: Ingested): void {
-  const count = (test: (file: IngestedFile) => boolean) => files.filter(test).length;
-  const changes = DOCUMENT_CHANGES.map(
-    (change) => [change, count((file) => file.kind === "taken" && file.change === change)] as const,
-  )
-    .filter(([, number]) => number > 0)
-    .map(([change, number]) => `${number} ${change.replace("_", " ")}`);
-  const skipped = count((file) => file.kind === "skipped");
-  const refused = count((file) => file.kind === "refused");
-  const parts = [
-    ...changes,
-    ...(skipped > 0 ? [`${skipped} skipped`] : []),
-    ...(refused > 0 ? [`${refused} refused`] : []),
-  ];
-  output.line(`Taken in: ${parts.length > 0 ? parts.join(", ") : "nothing; there is no document in there"}`);
-  for (const kind of ["skipped", "refused"] as const) {
-    const some = files.filter((file) => file.kind !== "taken").filter((file) => file.kind === kind);
-    for (const file of some.slice(0, TOLD_MAX))
-      output.line(`  ${kind}: ${plain(file.path)}: ${plain(file.why)}`);
-    if (some.length > TOLD_MAX)
-      output.line(`  … and ${some.length - TOLD_MAX} more ${kind}; --json names them all`);
-  }
+async function enqueue(quarry: Quarry, paths: readonly string[], options: IngestFlags): Promise<Ingested> {
+  const common = {
+    tenant: options.tenant ?? "default",
+    collection: options.collection ?? "default",
+    ...(options.priority !== undefined && { priority: options.priority }),
+    ...(options.metadata && { metadata: options.metadata }),
+  };
+  const { items, refused } = await quarry.ingest(
+    paths.filter((path) => path !== STDIN),
+    { ...common, isRetried: options.retry },
+  );
+  if (!paths.includes(STDIN)) return { items, refused };
+  const content = await readText(process.stdin);
+  if (content.trim() === "")
+    return { items, refused: [...refused, { path: STDIN, why: "standard input was empty" }] };
+  const note = await quarry.queue.enqueue({
+    item_type: "content",
+    op: "ingest",
+    payload: { content, source_type: "stdin" },
+    tenant_id: common.tenant,
+    collection: common.collection,
+    priority: options.priority ?? PRIORITIES.command,
+    metadata: options.metadata,
+  });
+  return { items: [...items, { path: STDIN, ...note }], refused };
+}
+
+function saidQueued(output: Output, { items, refused }: Ingested): void {
+  const merged = items.filter(({ verdict }) => verdict === "merged" || verdict === "runs_again").length;
+  const more = merged > 0 ? `, ${merged} of them in line already` : "";
+  if (items.length > 0) output.line(`In line: ${counted(items.length, "item")}${more}`);
+  for (const { path, why } of refused.slice(0, TOLD_MAX))
+    output.line(`  refused: ${plain(path)}: ${plain(why)}`);
+}
+
+/** How far items and their documents are. */
+interface Seen {
+  readonly items: ItemsProgress;
+  readonly documents: Progress;
+  readonly isOpen: boolean;
+}
+
+async function look(quarry: Quarry, ids: readonly string[]): Promise<Seen> {
+  const items = await quarry.queue.progress(ids);
+  const documents = await quarry.documents.progress(items.documentIds);
+  return { items, documents, isOpen: items.pending + items.inProgress + documents.open > 0 };
 }
 
 /** Leaves the work to processes that are at it, and does it here when there are none or nothing moves. */
@@ -116,17 +146,17 @@ async function workUntilDone(
   output: Output,
   ids: readonly string[],
   stopping: Stopping,
-): Promise<Progress> {
+): Promise<Seen> {
   const { soon: signal } = stopping;
   const others = await workersAtIt(quarry);
   let crew = others === 0 ? await quarry.work({ graceMs: GRACE_MS }) : undefined;
   if (!crew) output.line(`${atIt(others)} already.`);
   const bars = new ProgressBars(() => systemClock.monotonic());
   const isStandstill = standstill(() => systemClock.monotonic());
-  let progress = await quarry.documents.progress(ids);
-  while (progress.open > 0 && !signal.aborted) {
-    output.progress(bars.lines(progress, { isWide: output.isLive }));
-    if (isStandstill(progress)) {
+  let seen = await look(quarry, ids);
+  while (seen.isOpen && !signal.aborted) {
+    output.progress(`${itemsLine(seen.items)}\n${bars.lines(seen.documents, { isWide: output.isLive })}`);
+    if (isStandstill(seen)) {
       const paused = [...(await quarry.lanes.paused())];
       if (paused.length > 0) {
         output.line(
@@ -139,17 +169,23 @@ async function workUntilDone(
       crew ??= await quarry.work({ graceMs: GRACE_MS });
     }
     await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
-    progress = await quarry.documents.progress(ids);
+    seen = await look(quarry, ids);
   }
   if (crew) await stop(crew, output, stopping);
-  progress = await quarry.documents.progress(ids);
-  output.line(bars.lines(progress, { isWide: true }));
-  return progress;
+  seen = await look(quarry, ids);
+  output.line(`${itemsLine(seen.items)}\n${bars.lines(seen.documents, { isWide: true })}`);
+  return seen;
+}
+
+function itemsLine({ pending, inProgress, done, failed }: ItemsProgress): string {
+  const ended = done + failed;
+  const all = ended + pending + inProgress;
+  return `Items     ${bar(ended, all)} ${ended}/${all}${failed > 0 ? `, ${failed} failed` : ""}`;
 }
 
 async function stop(crew: Crew, output: Output, { soon, now }: Stopping): Promise<void> {
   if (soon.aborted) output.line(sayStopping(GRACE_MS));
-  const onNow = () => crew.worker.kill();
+  const onNow = () => void crew.worker.hurry();
   if (now.aborted) onNow();
   now.addEventListener("abort", onNow);
   await crew.stop();
@@ -165,11 +201,11 @@ function atIt(workers: number): string {
 }
 
 /** Tells when nothing has changed for long. */
-function standstill(monotonic: () => number): (progress: Progress) => boolean {
+function standstill(monotonic: () => number): (seen: Seen) => boolean {
   let last = "";
   let since = monotonic();
-  return (progress) => {
-    const now = JSON.stringify(progress);
+  return (seen) => {
+    const now = JSON.stringify(seen);
     if (now !== last) {
       last = now;
       since = monotonic();
@@ -180,50 +216,115 @@ function standstill(monotonic: () => number): (progress: Progress) => boolean {
 
 interface Outcome {
   readonly ingested: Ingested;
-  readonly progress: Progress;
+  readonly ids: readonly string[];
+  readonly seen: Seen;
   readonly isWaiting: boolean;
   readonly isStopped: boolean;
 }
 
 async function report(quarry: Quarry, output: Output, outcome: Outcome): Promise<void> {
-  const { ingested, progress, isWaiting, isStopped } = outcome;
-  const documents = isWaiting ? await Promise.all(ingested.ids.map((id) => quarry.documents.show(id))) : [];
-  const isBad = documents.some(({ state }) => state === "failed" || state === "partial");
-  const isRefused = ingested.files.some((file) => file.kind === "refused");
-  const text = isWaiting || isStopped ? resultOf(outcome, documents) : await nextStep(quarry, outcome);
-  output.result({ files: ingested.files, progress, documents }, text);
-  if (isRefused || isBad || isStopped) process.exitCode = 1;
+  const { ingested, ids, seen, isWaiting, isStopped } = outcome;
+  const items = await quarry.queue.family(ids, { limit: ITEMS_REPORTED_MAX });
+  const documents = isWaiting ? await shownDocuments(quarry, seen.items.documentIds) : [];
+  const text = isWaiting || isStopped ? resultOf(outcome, items, documents) : await nextStep(quarry, outcome);
+  output.result({ items, refused: ingested.refused, progress: seen, documents }, text);
+  const isBad =
+    seen.items.failed > 0 || documents.some(({ state }) => state === "failed" || state === "partial");
+  if (ingested.refused.length > 0 || (isWaiting && isBad) || isStopped) process.exitCode = 1;
+}
+
+/** Those that were deleted meanwhile are left out. */
+async function shownDocuments(quarry: Quarry, ids: readonly string[]): Promise<DocumentSummary[]> {
+  const shown = await Promise.all(
+    ids.map((id) =>
+      quarry.documents.show(id).catch((error) => {
+        if (isQuarryError(error, "not_found")) return undefined;
+        throw error;
+      }),
+    ),
+  );
+  return shown.filter((document) => document !== undefined);
 }
 
 /** What to do when others do the work. */
-async function nextStep(quarry: Quarry, { ingested, progress }: Outcome): Promise<string> {
-  if (ingested.ids.length === 0) return "Nothing was taken in.";
-  if (progress.open === 0)
-    return "Nothing to do: all of it was worked on before. What failed then is tried again with --retry.";
+async function nextStep(quarry: Quarry, { ids, seen }: Outcome): Promise<string> {
+  if (ids.length === 0) return "Nothing was taken in.";
   const workers = await workersAtIt(quarry);
+  if (!seen.isOpen) return "All done.";
   const who = workers > 0 ? `${atIt(workers)}.` : "Waiting for a worker: run `quarry up`, or add --wait.";
   return `${who} \`quarry status --watch\` shows how far it is.`;
 }
 
-function resultOf({ isStopped }: Outcome, documents: readonly DocumentSummary[]): string {
+function resultOf(
+  { isStopped }: Outcome,
+  items: readonly Item[],
+  documents: readonly DocumentSummary[],
+): string {
   if (isStopped)
     return "Stopped. Nothing is lost: `quarry up`, or the same command again, goes on where it stopped.";
-  const bad = documents.filter(({ state }) => state === "failed" || state === "partial");
+  const parts = [takenText(items), skippedText(items), blankText(documents), badText(items, documents)];
+  const isBad = items.some(({ status }) => status === "failed") || parts[3] !== "";
+  return [...parts, isBad ? "" : 'All done. Try: quarry search "…"'].filter((part) => part !== "").join("\n");
+}
+
+/** What became of the files, in one line. */
+function takenText(items: readonly Item[]): string {
+  const count = (test: (item: Item) => boolean) => items.filter(test).length;
+  const sum = (field: string) => items.reduce((total, { result }) => total + Number(result?.[field] ?? 0), 0);
+  const changes = DOCUMENT_CHANGES.map(
+    (change) => [change.replace("_", " "), count(({ result }) => result?.change === change)] as const,
+  );
+  const told = [
+    ...changes,
+    ["skipped", sum("skipped")],
+    ["removed", sum("removed")],
+    ["failed", count(({ status }) => status === "failed")],
+  ] as const;
+  const some = told.filter(([, number]) => number > 0).map(([what, number]) => `${number} ${what}`);
+  return `Taken in: ${some.length > 0 ? some.join(", ") : "nothing; there is no document in there"}`;
+}
+
+function skippedText(items: readonly Item[]): string {
+  const some = items.flatMap(({ result }) => (result?.skipped_some ?? []) as { path: string; why: string }[]);
+  return some
+    .slice(0, TOLD_MAX)
+    .map(({ path, why }) => `  skipped: ${plain(path)}: ${plain(why)}`)
+    .join("\n");
+}
+
+function blankText(documents: readonly DocumentSummary[]): string {
   const blank = documents.filter(({ state, chunks }) => state === "completed" && chunks === 0);
-  const lines = blank
+  if (blank.length === 0) return "";
+  const rows = blank
     .slice(0, TOLD_MAX)
     .map(({ id, filename }) => [id, shortened(filename, 30), "no text found"]);
   const more = blank.length > TOLD_MAX ? `\n  … and ${blank.length - TOLD_MAX} more` : "";
-  const note = blank.length > 0 ? `Nothing to search in:\n${table(lines)}${more}\n` : "";
-  if (bad.length === 0) return `${note}All done. Try: quarry search "…"`;
-  const rows = bad.map((document) => [
-    document.id,
-    shortened(document.filename, 30),
-    document.state,
-    shortened(noteOn(document), 100),
-  ]);
+  return `Nothing to search in:\n${table(rows)}${more}`;
+}
+
+function badText(items: readonly Item[], documents: readonly DocumentSummary[]): string {
+  const bad = documents.filter(({ state }) => state === "failed" || state === "partial");
+  const known = new Set(bad.map(({ id }) => id));
+  const others = items.filter(
+    ({ status, document_id: id }) => status === "failed" && !(id !== null && known.has(id)),
+  );
+  if (bad.length + others.length === 0) return "";
+  const rows = [
+    ...bad.map((document) => [
+      document.id,
+      shortened(document.filename, 30),
+      document.state,
+      shortened(noteOn(document), 100),
+    ]),
+    ...others.map((item) => [
+      item.queue_id,
+      shortened(String(item.payload.file_path ?? item.payload.folder_path ?? item.item_type), 30),
+      "failed",
+      shortened(item.error_message ?? "", 100),
+    ]),
+  ];
   const rest = documents.some(({ state }) => state === "completed" || state === "partial")
     ? "The rest can be searched. "
     : "";
-  return `${note}Not everything could be read:\n${table(rows)}\n${rest}\`quarry documents show ID\` says more, \`quarry documents retry ID\` tries again.`;
+  return `Not everything could be read:\n${table(rows)}\n${rest}\`quarry documents show ID\` says more, \`quarry documents retry ID\` tries again.`;
 }

@@ -10,6 +10,7 @@ import { addIngest } from "./ingest.ts";
 import { addLanes } from "./lanes.ts";
 import { addMigrate } from "./migrate.ts";
 import { plain } from "./output.ts";
+import { addQueue } from "./queue.ts";
 import { addSearch } from "./search.ts";
 import { addServe } from "./serve.ts";
 import { addStatus } from "./status.ts";
@@ -37,6 +38,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   addSearch(program);
   addStatus(program);
   addDocuments(program);
+  addQueue(program);
   addEmbeddings(program);
   addWork(program);
   addServe(program);

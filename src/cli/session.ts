@@ -99,3 +99,12 @@ function parsed(value: string): unknown {
   if (!/^(true|false|null|-?(0|[1-9]\d{0,14})(\.\d+)?)$/.test(value)) return value;
   return JSON.parse(value);
 }
+
+export function oneOf<Word extends string>(word: string, words: readonly Word[], what: string): Word {
+  const found = words.find((known) => known === word);
+  if (found) return found;
+  throw new QuarryError(
+    "invalid_input",
+    `there is no ${what} ${JSON.stringify(word)}; there are ${words.join(", ")}`,
+  );
+}

@@ -277,6 +277,13 @@ function translated(error: unknown): unknown {
   ) {
     return as("database_unavailable", `PostgreSQL cannot be reached: ${message || state}`);
   }
+  // No such database or role, or a wrong password.
+  if (state === "3D000" || state.startsWith("28")) {
+    return as(
+      "database_unavailable",
+      `PostgreSQL refuses: ${message}. Check DATABASE_URL; \`createdb\` makes a database, \`createuser\` a role`,
+    );
+  }
   if (state === "53100") return as("disk_full", `PostgreSQL's disk is full: ${message}`);
   if (state.startsWith("23")) return as("constraint_violated", message);
   if (state === "42P01" || state === "42703" || state === "3F000") return as("schema_mismatch", message);

@@ -9,6 +9,7 @@ import type { DataFolder, Fingerprint } from "./files.ts";
 import { type Progress, readProgress } from "./progress.ts";
 import type { DocumentQueues, Phase } from "./queues.ts";
 import { removeDocuments } from "./remove.ts";
+import { documentsFrom, moveSource, type Place, removeFrom, type SourceRow, type Where } from "./sources.ts";
 import {
   type DocumentDetails,
   type DocumentFilter,
@@ -144,6 +145,20 @@ export class Documents {
   async delete(id: string): Promise<void> {
     const removed = await removeDocuments(this.#parts, [checkedId(id)]);
     if (removed.length === 0) throw notFound(id);
+  }
+
+  /** By where they came from, a page at a time. */
+  from(place: Place, where: Where): AsyncGenerator<SourceRow[]> {
+    return documentsFrom(this.#parts, place, where);
+  }
+
+  removeFrom(place: Place, where: Where): Promise<number> {
+    return removeFrom(this.#parts, place, where);
+  }
+
+  /** A file or folder has another name now. */
+  move(place: Place, move: { from: string; to: string; isFolder: boolean }): Promise<number> {
+    return moveSource(this.#parts, place, move);
   }
 
   progress(ids?: readonly string[]): Promise<Progress> {

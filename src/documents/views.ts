@@ -215,7 +215,7 @@ function encodeCursor(id: string): string {
 
 function decodeCursor(cursor: string): string {
   const id = Buffer.from(cursor, "base64url").toString("utf8");
-  if (/^[0-9a-f-]{36}$/i.test(id)) return id;
+  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) return id;
   throw new QuarryError(
     "invalid_input",
     "this cursor does not come from a list of documents; start again without it",

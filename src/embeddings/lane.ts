@@ -4,7 +4,7 @@ import { inHalves } from "../outcomes.ts";
 import type { Queue } from "../queue/declaration.ts";
 import type { Task } from "../queue/held.ts";
 import { defineLane, type LaneDeclaration } from "../queue/lane.ts";
-import { done, type Outcome } from "../queue/outcome.ts";
+import { done, type Outcome, released } from "../queue/outcome.ts";
 import { type PackLimits, packed } from "./packs.ts";
 import type { JobPayload } from "./queue.ts";
 import { hashOf, knownVectors } from "./twins.ts";
@@ -32,51 +32,85 @@ export function embeddingLane(parts: EmbeddingLaneParts): LaneDeclaration<object
     batchSize: parts.limits.textsMax,
     concurrency: CALLS_AT_ONCE,
     pollMs: parts.pollMs,
-    handleBatch: (jobs) => embedJobs(parts, jobs),
+    // A database that is away costs no attempt.
+    handleBatch: async (jobs) => [...(await inHalves(jobs, (some) => embedJobs(parts, some)))],
   });
+}
+
+const NOTHING = { vectors: [], tokens: 0 };
+
+/** What is asked about a text more than once. */
+interface Measured {
+  readonly hash: string;
+  readonly tokens: number;
 }
 
 /** What was embedded before is taken from there; the rest is put into calls by its tokens. */
 async function embedJobs(parts: EmbeddingLaneParts, jobs: readonly Job[]): Promise<Outcome[]> {
   const { database, embedder, limits } = parts;
-  const hashes = new Map(jobs.map((job) => [job, hashOf(job.row.input_text)]));
-  const known = await knownVectors(database, { model: embedder.model, hashes: [...hashes.values()] });
+  const texts = new Map(jobs.map((job) => [job, measured(embedder, job.row.input_text)]));
+  const hashes = jobs.map((job) => texts.get(job)!.hash);
+  const known = await knownVectors(database, { model: embedder.model, hashes });
   const outcomes = new Map<Job, Outcome>();
   for (const job of jobs) {
-    const vector = known.get(hashes.get(job)!);
-    if (vector) outcomes.set(job, doneWith(parts, job, { vector, tookMs: 0, tokens: 0 }));
+    const { hash } = texts.get(job)!;
+    const vector = known.get(hash);
+    if (vector) outcomes.set(job, doneWith(parts, { hash, vector, tookMs: 0, tokens: 0 }));
   }
   const fresh = jobs.filter((job) => !outcomes.has(job));
-  const tokensOf = (job: Job) => embedder.tokenizer.count(job.row.input_text);
+  // Jobs that SQLite's own trigger made are not known to be twins until here.
+  const alike = [...Map.groupBy(fresh, (job) => texts.get(job)!.hash).values()];
+  const firsts = alike.map(([first]) => first!);
   await Promise.all(
-    packed(fresh, tokensOf, limits).map(async (pack) => {
-      const settled = await inHalves(pack, (some, signal) => embedTogether(parts, some, signal));
+    packed(firsts, (job) => texts.get(job)!.tokens, limits).map(async (pack) => {
+      const settled = await inHalves(pack, (some, signal) => embedTogether(parts, texts, some, signal));
       for (const [position, job] of pack.entries()) outcomes.set(job, settled[position]!);
     }),
   );
+  for (const [first, ...others] of alike)
+    for (const job of others) outcomes.set(job, atNoCost(outcomes.get(first!)!));
   return jobs.map((job) => outcomes.get(job)!);
+}
+
+/** What became of one text becomes of the same text in another job; it was paid for once. */
+function atNoCost(outcome: Outcome): Outcome {
+  if (outcome.kind !== "done") return outcome;
+  return done({ ...outcome.result, processing_time_ms: 0, tokens_used: 0 });
+}
+
+function measured({ tokenizer }: Embedder, text: string): Measured {
+  return { hash: hashOf(text), tokens: tokenizer.count(text) };
 }
 
 async function embedTogether(
   parts: EmbeddingLaneParts,
+  texts: ReadonlyMap<Job, Measured>,
   jobs: readonly Job[],
   signal: AbortSignal,
 ): Promise<Outcome[]> {
   const { clock } = parts.database;
-  const texts = jobs.map(({ row }) => row.input_text);
   const startedAt = clock.monotonic();
-  const { vectors, tokens } = await parts.embedder.embed(texts, signal);
+  const inputs = jobs.map(({ row }) => row.input_text);
+  const { vectors, tokens } = await parts.embedder.embed(inputs, signal).catch((error) => {
+    if (!signal.aborted) throw error;
+    return NOTHING;
+  });
+  // Nobody wants these any more; their neighbours, in this call or beside it, have nothing to do with that.
+  if (vectors.length === 0) return jobs.map(() => released());
   const tookMs = Math.round(clock.monotonic() - startedAt);
-  const shares = shared(tokens, texts.map(parts.embedder.tokenizer.count));
-  return jobs.map((job, position) =>
-    doneWith(parts, job, { vector: vectors[position]!, tookMs, tokens: shares[position]! }),
+  const measures = jobs.map((job) => texts.get(job)!);
+  const shares = shared(
+    tokens,
+    measures.map((text) => text.tokens),
+  );
+  return measures.map(({ hash }, position) =>
+    doneWith(parts, { hash, vector: vectors[position]!, tookMs, tokens: shares[position]! }),
   );
 }
 
 function doneWith(
   { vectorType, version }: EmbeddingLaneParts,
-  job: Job,
-  made: { vector: Float32Array; tookMs: number; tokens: number },
+  made: { hash: string; vector: Float32Array; tookMs: number; tokens: number },
 ): Outcome {
   return done({
     embedding_vector: toStored(made.vector, vectorType),
@@ -84,7 +118,7 @@ function doneWith(
     processing_time_ms: made.tookMs,
     tokens_used: made.tokens,
     // A job that SQLite's own trigger made has no hash yet.
-    text_hash: hashOf(job.row.input_text),
+    text_hash: made.hash,
     worker_version: version,
   });
 }

@@ -1,10 +1,10 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Database, Session } from "../database/database.ts";
 import { fromStored } from "./vectors.ts";
 
 /** The hash that the design names; it finds equal texts and guards nothing. */
 export function hashOf(text: string): string {
-  return createHash("md5").update(text).digest("hex");
+  return hash("md5", text);
 }
 
 /** Vectors that were made before, by the hash of their text. */

@@ -31,6 +31,7 @@ import { addMetricsRoutes } from "./measures.ts";
 import { HttpMetrics } from "./metrics.ts";
 import { type OpenApiDocument, openApiOf } from "./openapi.ts";
 import { problemResponse, RefusedRequest } from "./problem.ts";
+import { addQueueItemRoutes } from "./queue-items.ts";
 import { addQueueRoutes } from "./queues.ts";
 import { RateLimit } from "./rate-limit.ts";
 import type { AddRoute, Answer, RouteDeclaration } from "./route.ts";
@@ -69,6 +70,7 @@ const ROUTES: readonly AddRoutes[] = [
   addEmbeddingJobRoutes,
   addWorkerRoutes,
   addQueueRoutes,
+  addQueueItemRoutes,
   addEventRoutes,
 ];
 

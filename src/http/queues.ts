@@ -1,9 +1,13 @@
 import { z } from "@hono/zod-openapi";
+import { messageOf } from "../errors.ts";
+import type { Log } from "../log.ts";
 import type { RemoteOutcome } from "../queue/remote.ts";
 import type { Api, ApiParts } from "./api.ts";
 import { json, reply } from "./route.ts";
 
 const TASKS_MAX = 1_000;
+/** Each comes with its text, which may be long. */
+const CLAIMED_MAX = 100;
 const WAIT_SECONDS_MAX = 60;
 
 const name = z.strictObject({ name: z.string().min(1).max(60).openapi({ example: "embeddings" }) });
@@ -51,7 +55,7 @@ const Tickets = z
   .openapi("Tickets");
 
 /** Workers in any language: claim, keep alive, settle. */
-export function addQueueRoutes(api: Api, { quarry: { remote } }: ApiParts): void {
+export function addQueueRoutes(api: Api, { quarry: { remote }, log }: ApiParts): void {
   const tag = "Queues";
   api.route(
     {
@@ -76,7 +80,7 @@ export function addQueueRoutes(api: Api, { quarry: { remote } }: ApiParts): void
       params: name,
       body: z.strictObject({
         worker_id: worker,
-        limit: z.int().min(1).max(TASKS_MAX).default(1),
+        limit: z.int().min(1).max(CLAIMED_MAX).default(1),
         wait_seconds: z.number().min(0).max(WAIT_SECONDS_MAX).default(0),
       }),
       answers: {
@@ -91,6 +95,9 @@ export function addQueueRoutes(api: Api, { quarry: { remote } }: ApiParts): void
         waitMs: body.wait_seconds * 1_000,
         signal: AbortSignal.any([signal, stopping]),
       });
+      // The caller may also go while the answer is on its way; nobody would settle these.
+      const takeBack = () => remote.release(params.name, claims).catch((error) => reportLost(log, error));
+      if (claims.length > 0) signal.addEventListener("abort", () => void takeBack(), { once: true });
       const tasks = claims.map(({ key, token, attempt, attemptsMax, row }) => ({
         id: String(key),
         lease_token: token,
@@ -161,6 +168,10 @@ export function addQueueRoutes(api: Api, { quarry: { remote } }: ApiParts): void
       return reply(200, { tasks: verdictsOf(body.tasks, verdicts) });
     },
   );
+}
+
+function reportLost(log: Log, error: unknown): void {
+  log.warn({ error: messageOf(error) }, "tasks of a caller that has gone wait for their leases to run out");
 }
 
 function ticketOf({ id, lease_token: token }: { id: string; lease_token: number }) {

@@ -1,4 +1,5 @@
 import { z } from "@hono/zod-openapi";
+import { DOCUMENT_STATES, type DocumentState } from "../documents/views.ts";
 import { WORKER_STATES } from "../queue/worker-processes.ts";
 import type { Api, ApiParts } from "./api.ts";
 import { json, reply } from "./route.ts";
@@ -30,9 +31,15 @@ const WorkerProcess = z
   })
   .openapi("WorkerProcess");
 
+const stateCounts = Object.fromEntries(DOCUMENT_STATES.map((state) => [state, z.int()])) as Record<
+  DocumentState,
+  z.ZodInt
+>;
+
 const Status = z
   .strictObject({
     progress: Progress,
+    states: z.strictObject(stateCounts).describe("How many documents are in each state."),
     workers: z.array(WorkerProcess).describe("Processes that run lanes."),
     paused: z.array(z.string()).describe("Lanes that rest."),
   })
@@ -50,12 +57,13 @@ export function addStatusRoutes(api: Api, { quarry }: ApiParts): void {
       answers: { 200: json("The state of the work", Status) },
     },
     async () => {
-      const [progress, workers, paused] = await Promise.all([
+      const [progress, states, workers, paused] = await Promise.all([
         quarry.documents.progress(),
+        quarry.documents.states(),
         quarry.workers(),
         quarry.lanes.paused(),
       ]);
-      return reply(200, { progress, workers, paused: [...paused] });
+      return reply(200, { progress, states, workers, paused: [...paused] });
     },
   );
 }

@@ -1,6 +1,7 @@
 import { lstat, opendir, realpath } from "node:fs/promises";
 import { extname, join, resolve } from "node:path";
 import { messageOf } from "../errors.ts";
+import { type IgnoreRules, ignoreRules } from "./ignore.ts";
 
 export type Found =
   | { readonly kind: "file"; readonly path: string }
@@ -9,6 +10,11 @@ export type Found =
 export interface ScanOptions {
   /** Folders that are not entered, such as our own data folder. */
   readonly except: readonly string[];
+  /** How many folders deep; all of them unless said. */
+  readonly depthMax?: number;
+  /** Only files that match one of these patterns, in the manner of .gitignore files. */
+  readonly patterns?: readonly string[] | undefined;
+  readonly ignored?: readonly string[] | undefined;
 }
 
 /** What builds and tools leave behind; nobody wants to find it. */
@@ -36,22 +42,31 @@ export async function* scan(paths: readonly string[], options: ScanOptions): Asy
       const full = await realpath(path);
       const info = await lstat(full);
       if (info.isFile()) yield { kind: "file", path: full };
-      else if (info.isDirectory()) yield* scanFolder(full, except);
-      else yield { kind: "refused", path, why: "it is neither a file nor a folder" };
+      else if (info.isDirectory()) {
+        const rules = ignoreRules({ root: full, patterns: options.patterns, ignored: options.ignored });
+        yield* scanFolder(full, { except, rules, depth: options.depthMax ?? Number.POSITIVE_INFINITY });
+      } else yield { kind: "refused", path, why: "it is neither a file nor a folder" };
     } catch (error) {
       yield { kind: "refused", path, why: whyNotOpened(error) };
     }
   }
 }
 
-function whyNotOpened(error: unknown): string {
+export function whyNotOpened(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   if (code === "ENOENT" || code === "ENOTDIR") return "no such file or folder";
   if (code === "EACCES" || code === "EPERM") return "it may not be read: its permissions do not allow it";
   return `it cannot be opened: ${messageOf(error)}`;
 }
 
-async function* scanFolder(folder: string, except: ReadonlySet<string>): AsyncGenerator<Found> {
+interface Walk {
+  readonly except: ReadonlySet<string>;
+  readonly rules: IgnoreRules;
+  /** How many folders deeper it may go. */
+  readonly depth: number;
+}
+
+async function* scanFolder(folder: string, walk: Walk): AsyncGenerator<Found> {
   const entries: { name: string; kind: "file" | "folder" | "other" }[] = [];
   try {
     for await (const entry of await opendir(folder)) {
@@ -63,13 +78,16 @@ async function* scanFolder(folder: string, except: ReadonlySet<string>): AsyncGe
     return;
   }
   entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  const rules = await walk.rules.within(folder);
   for (const { name, kind } of entries) {
     const path = join(folder, name);
     // Our own folder is nobody's business.
-    if (except.has(path)) continue;
-    const why = whySkipped(name, kind);
+    if (walk.except.has(path)) continue;
+    const why = whySkipped(name, kind) ?? rules.whyLeftOut(path, kind === "folder");
     if (why !== undefined) yield { kind: "skipped", path, why };
-    else if (kind === "folder") yield* scanFolder(path, except);
+    else if (kind === "folder" && walk.depth > 0)
+      yield* scanFolder(path, { ...walk, rules, depth: walk.depth - 1 });
+    else if (kind === "folder") yield { kind: "skipped", path, why: "too deep" };
     else yield { kind: "file", path };
   }
 }

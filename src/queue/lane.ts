@@ -88,6 +88,8 @@ export class Lane {
   #timer: NodeJS.Timeout | undefined;
   #unsubscribe: (() => void)[] = [];
   #onIdle: (() => void) | undefined;
+  /** What runs may still finish when the lane stops. */
+  #hasGrace = true;
 
   constructor(declaration: LaneDeclaration<object>, environment: LaneEnvironment) {
     if (Boolean(declaration.handle) === Boolean(declaration.handleBatch)) {
@@ -173,7 +175,8 @@ export class Lane {
     clearTimeout(this.#timer);
     this.#leases.stopLooking();
     await atMost(graceMs, this.#releaseWaiting());
-    await this.#untilIdle(graceMs);
+    if (this.#hasGrace) await this.#untilIdle(graceMs);
+    this.#hasGrace = false;
     this.#leases.abortAll("the worker is stopping");
     await this.#untilIdle(Math.min(graceMs, DEADLINE_GRACE_MS));
     for (const held of this.#leases.all)
@@ -182,6 +185,13 @@ export class Lane {
     await this.#untilIdle(DEADLINE_GRACE_MS);
     this.#state = "stopped";
     this.#settlements.stop();
+  }
+
+  /** Cuts the grace of a stop short: what runs is aborted and given back now. */
+  hurry(): void {
+    if (!this.#hasGrace) return;
+    this.#hasGrace = false;
+    this.#onIdle?.();
   }
 
   /** Ends at once. Leases run out by themselves; what handlers still return is discarded. */

@@ -1,9 +1,12 @@
 import { pause } from "../clock.ts";
 import type { Database } from "../database/database.ts";
+import { quoted } from "../database/dialect.ts";
 import { QuarryError } from "../errors.ts";
 import type { Queue } from "./declaration.ts";
 import type { Claim, Outcome, Ticket, Verdict } from "./outcome.ts";
+import { PAUSE_TOPIC, Pauses } from "./pauses.ts";
 import type { Key } from "./roll-up.ts";
+import { KEY } from "./statements.ts";
 import { openQueue, type QueueStore } from "./store.ts";
 import type { NewWorker, WorkerProcess, WorkerProcesses } from "./worker-processes.ts";
 
@@ -38,10 +41,12 @@ interface Parts {
 /** Lanes for workers that are not processes of this program: the same claims, tokens and leases, from call to call. */
 export class RemoteWork {
   readonly #parts: Parts;
+  readonly #pauses: Pauses;
   readonly #stores: ReadonlyMap<string, { remote: RemoteQueue; store: QueueStore<object> }>;
 
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.#pauses = new Pauses(parts.database);
     this.#stores = new Map(
       parts.queues.map((remote) => [
         remote.queue.name,
@@ -93,7 +98,13 @@ export class RemoteWork {
   async extend(queue: string, worker: string, tickets: readonly Ticket[]): Promise<Set<Key>> {
     const { store } = this.#open(queue);
     await this.heartbeat(worker);
-    return store.extend(tickets.map(claimOf));
+    const foreign = await this.#heldByOthers(store, worker, tickets);
+    return store.extend(tickets.filter(({ key }) => !foreign.has(key)).map(claimOf));
+  }
+
+  /** Gives back what was claimed and never reached its worker. */
+  async release(queue: string, claims: readonly Claim<object>[]): Promise<void> {
+    await this.#open(queue).store.release(claims);
   }
 
   /** In the order given. A call may be repeated when its answer was lost: what it has settled counts as settled. */
@@ -101,17 +112,39 @@ export class RemoteWork {
     const { store, remote } = this.#open(queue);
     refuseTwice(outcomes);
     const who = await this.heartbeat(worker);
-    const done = outcomes.filter((outcome) => outcome.kind === "done");
+    const foreign = await this.#heldByOthers(store, worker, outcomes);
+    const own = outcomes.filter(({ key }) => !foreign.has(key));
+    const done = own.filter((outcome) => outcome.kind === "done");
     const columns = await remote.columnsOf(done.map(({ key, result }) => ({ key, result, worker: who })));
     const results = new Map(done.map(({ key }, position) => [key, columns[position]!]));
-    const held = await store.findHeld(outcomes);
-    return store.settle(
-      outcomes.map((outcome) => ({
+    const held = await store.findHeld(own);
+    const verdicts = await store.settle(
+      own.map((outcome) => ({
         claim: held.get(outcome.key) ?? claimOf(outcome),
         outcome: outcomeOf(outcome, results),
       })),
       { isRepeat: true },
     );
+    const byKey = new Map(own.map(({ key }, position) => [key, verdicts[position]!]));
+    return outcomes.map(({ key }) => byKey.get(key) ?? "lost");
+  }
+
+  /** A token shows that a row was claimed; only the worker that claimed it may write about it. */
+  async #heldByOthers(
+    { queue }: QueueStore<object>,
+    worker: string,
+    tickets: readonly Ticket[],
+  ): Promise<Set<Key>> {
+    if (!queue.columns.worker) return new Set();
+    const { dialect } = this.#parts.database;
+    const key = quoted(queue.key.column);
+    const sql = `select ${key} as ${KEY} from ${quoted(queue.table)} where ${dialect.isOneOf(key, 1, queue.key.type)} and ${quoted(queue.columns.worker)} <> ${dialect.mark(2)}`;
+    const keys = dialect.keys(tickets.map((ticket) => ticket.key));
+    const rows = await this.#parts.database.query({ name: `${queue.name}.heldByOthers`, sql }, [
+      keys,
+      worker,
+    ]);
+    return new Set(rows.map((row) => row[KEY] as Key));
   }
 
   /** Work that came or fell due is taken without waiting for a janitor. */
@@ -119,6 +152,8 @@ export class RemoteWork {
     store: QueueStore<object>,
     { worker, limit }: { worker: string; limit: number },
   ): Promise<Claim<object>[]> {
+    // Who has paused a lane means all of its workers.
+    if ((await this.#pauses.list()).has(store.queue.name)) return [];
     const claims = await store.claim({ worker, limit });
     if (claims.length > 0 || (await store.nextDueMs()) !== 0) return claims;
     return (await store.promoteDelayed()) > 0 ? store.claim({ worker, limit }) : claims;
@@ -126,11 +161,12 @@ export class RemoteWork {
 
   async #untilWoken(queue: string, waitMs: number, signal: AbortSignal): Promise<void> {
     const woken = new AbortController();
-    const unsubscribe = this.#parts.database.subscribe(queue, () => woken.abort());
+    const { database } = this.#parts;
+    const subscriptions = [queue, PAUSE_TOPIC].map((topic) => database.subscribe(topic, () => woken.abort()));
     try {
       await pause(waitMs, AbortSignal.any([woken.signal, signal]));
     } finally {
-      unsubscribe();
+      for (const unsubscribe of subscriptions) unsubscribe();
     }
   }
 

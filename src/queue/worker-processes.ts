@@ -67,12 +67,13 @@ export class WorkerProcesses {
     return this.#read(id);
   }
 
-  /** It lives. Whoever was forgotten or has left must register again. */
+  /** A worker elsewhere lives. Whoever was forgotten or has left must register again; processes speak for themselves. */
   async heartbeat(id: string): Promise<WorkerProcess> {
     const { now, mark } = this.#database.dialect;
-    const sql = `update worker_processes set last_heartbeat = ${now} where id = ${mark(2)} and left_at is null returning id`;
+    const sql = `update worker_processes set last_heartbeat = ${now} where id = ${mark(2)} and kind = 'remote' and left_at is null returning id`;
     await this.#database.query({ name: "worker_processes.heartbeat", sql }, [this.#database.now(), id]);
     const worker = await this.#read(id);
+    if (worker.kind !== "remote") throw unknownWorker();
     if (worker.state !== "gone") return worker;
     throw new QuarryError("not_found", "this worker has left: register again");
   }
@@ -124,7 +125,7 @@ export class WorkerProcesses {
       id,
     ]);
     if (row) return workerOf(row);
-    throw new QuarryError("not_found", "there is no such worker: register first");
+    throw unknownWorker();
   }
 
   async #insert(worker: NewWorker & { id: string; kind: "process" | "remote"; pid: number }): Promise<void> {
@@ -150,6 +151,10 @@ export class WorkerProcesses {
     const { dialect } = this.#database;
     return dialect.shift(dialect.now, `-${dialect.param(param, "real")}`);
   }
+}
+
+function unknownWorker(): QuarryError {
+  return new QuarryError("not_found", "there is no such worker: register first");
 }
 
 function workerOf(row: Row): WorkerProcess {

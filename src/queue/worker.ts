@@ -81,6 +81,13 @@ export class Worker {
     return this.#stopped;
   }
 
+  /** Stops without waiting for what runs; it is given back and costs no attempt. */
+  hurry(): Promise<void> {
+    const stopped = this.stop();
+    for (const lane of this.#lanes) lane.hurry();
+    return stopped;
+  }
+
   /** Stops at once. Leases of what was running run out and cost an attempt. */
   kill(): void {
     clearInterval(this.#heartbeat);
@@ -89,12 +96,11 @@ export class Worker {
     this.#ended.resolve();
   }
 
-  /** The first SIGTERM or SIGINT stops, the second kills. Resolves when the worker has stopped. */
+  /** The first SIGTERM or SIGINT stops, the second does not wait, the third kills. Resolves when the worker has stopped. */
   async untilSignal(): Promise<void> {
-    const onSignal = () => {
-      if (this.#stopped) this.kill();
-      else void this.stop();
-    };
+    const answers = [() => void this.stop(), () => void this.hurry(), () => this.kill()];
+    let signals = 0;
+    const onSignal = () => answers[Math.min(signals++, answers.length - 1)]!();
     process.on("SIGTERM", onSignal).on("SIGINT", onSignal);
     try {
       await this.#ended.promise;

@@ -1,3 +1,4 @@
+import { closes, fenceOf } from "../adapters/extract/markdown-blocks.ts";
 import type { Span } from "./highlight.ts";
 
 export interface Snippet {
@@ -70,10 +71,7 @@ function wholeCharacter(text: string, position: number): number {
 /** Markdown without its marks, in one line. What is left of it is text: whoever shows it as HTML has to escape it. */
 export function plainText(markdown: string): string {
   return (
-    markdown
-      .slice(0, TEXT_LENGTH_MAX)
-      .split("\n")
-      .map(plainLine)
+    plainLines(markdown.slice(0, TEXT_LENGTH_MAX).split("\n"))
       .join(" ")
       // Control characters and invisible borders would be taken for the marks of a highlight.
       .replaceAll(/[\p{Cc}\u200b]/gu, " ")
@@ -83,14 +81,35 @@ export function plainText(markdown: string): string {
   );
 }
 
+/** In code nothing is a mark but its fences. */
+function plainLines(lines: readonly string[]): string[] {
+  const plain: string[] = [];
+  let fence: string | undefined;
+  for (const line of lines) {
+    if (fence === undefined) {
+      fence = fenceOf(line.trim());
+      if (fence === undefined) plain.push(plainLine(line));
+    } else if (closes(line, fence)) fence = undefined;
+    else plain.push(line.trim());
+  }
+  return plain;
+}
+
+const CODE_IN_TEXT = /(?<![\\`])(`{1,3})(?!`)([^`]+)\1(?!`)/g;
+const ESCAPED = /\\([\\`*_{}[\]()#+\-.!|>])/g;
+
 function plainLine(line: string): string {
   const text = line.trim();
-  if (/^(?:```|~~~)/.test(text) || /^[|:\- ]+$/.test(text)) return "";
+  if (/^[|:\- ]+$/.test(text)) return "";
   return text
     .replace(/^(?:#{1,6} |> ?|[-*+] )+/, "")
+    .replaceAll(CODE_IN_TEXT, (_, __, code: string) => code.replaceAll(/[\\`*_{}[\]()#+\-.!|>]/g, "\\$&"))
     .replaceAll(/!?\[([^[\]]{0,500})\]\([^()]{0,2000}\)/g, "$1")
-    .replaceAll(/(?<![\p{L}\p{N}\\])[*_]{1,3}(?=[^\s*_])|(?<=[^\s*_\\])[*_]{1,3}(?![\p{L}\p{N}])/gu, "")
+    .replaceAll(
+      /(?<![\p{L}\p{N}\\])[*_]{1,3}(?=[^\s*_])|(?<=[^\s*_\\]|\\[*_])[*_]{1,3}(?![\p{L}\p{N}])/gu,
+      "",
+    )
     .replaceAll(/(?<!\\)`/g, "")
-    .replace(/^\| ?| ?\|$/g, "")
-    .replaceAll(/\\([\\`*_{}[\]()#+\-.!|>])/g, "$1");
+    .replace(/^\| ?| ?(?<!\\)\|$/g, "")
+    .replaceAll(ESCAPED, "$1");
 }

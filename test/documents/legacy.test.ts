@@ -158,6 +158,17 @@ describe("documents of the system before", () => {
     }
   });
 
+  test("a database of something else says so", async () => {
+    const opened = await DATABASES[0]!.open();
+    const other = openDatabase(join(folder, "other.db"));
+    await assert.rejects(migrateLegacy(partsOf(opened.database), other), {
+      code: "invalid_input",
+      message: /no documents table/,
+    });
+    await other.close();
+    await opened.close();
+  });
+
   test("details in any spelling are read, and any JSON at all is survived", () => {
     const pages = (details: unknown) =>
       readOcrDetails(details).map(({ pageNumber, isFailed }) => [pageNumber, isFailed]);

@@ -32,8 +32,9 @@ describe("the sample documents, from files to answers", () => {
         await rm(folder, { recursive: true, force: true });
       });
       const crew = await quarry.work();
-      const { ids } = await quarry.ingest([SAMPLES]);
-      assert.equal(ids.length, 9);
+      const { items } = await quarry.ingest([SAMPLES]);
+      const { documentIds: ids, failed } = await quarry.queue.finished(items.map((item) => item.queue_id));
+      assert.deepEqual([ids.length, failed], [9, 0]);
       while ((await quarry.documents.progress(ids)).open > 0)
         await new Promise((resolve) => setTimeout(resolve, 200));
       await crew.stop();

@@ -4,6 +4,7 @@ import type { Log } from "../../log.ts";
 import type { ServiceTime } from "../model-pause.ts";
 import { ModelService } from "../model-service.ts";
 import { ollamaUrl } from "../ollama-url.ts";
+import { ollamaModel } from "./choice.ts";
 import { openServiceEmbedder, type ServiceEmbedder } from "./service.ts";
 import { vectorOf } from "./vectors.ts";
 
@@ -27,11 +28,12 @@ const LIMITS = { textsMax: 64, tokensMax: 16_384 };
 
 const Answer = z.object({
   embeddings: z.array(z.unknown()),
-  prompt_eval_count: z.number().int().nonnegative().optional(),
+  prompt_eval_count: z.number().nullish().catch(undefined),
 });
 
 export async function openOllamaEmbedder(settings: OllamaEmbedderSettings): Promise<ServiceEmbedder> {
-  const { host, model = "nomic-embed-text", dimensions, tokensMax, ...rest } = settings;
+  const { host, dimensions, tokensMax, ...rest } = settings;
+  const model = ollamaModel(settings.model ?? "");
   const service = new ModelService({
     name: "Ollama",
     url: ollamaUrl(host),
@@ -53,7 +55,7 @@ export async function openOllamaEmbedder(settings: OllamaEmbedderSettings): Prom
       });
       const { success, data } = Answer.safeParse(answer);
       if (!success) throw new QuarryError("model_failed", `${service.label} gave an answer without vectors`);
-      return { vectors: data.embeddings.map(vectorOf), tokens: data.prompt_eval_count };
+      return { vectors: data.embeddings.map(vectorOf), tokens: data.prompt_eval_count ?? undefined };
     },
   });
 }

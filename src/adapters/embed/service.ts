@@ -45,6 +45,7 @@ const MARKS = 2;
 /** Services refuse a text without words, though it must have a vector. */
 const NOTHING = ".";
 const HALVINGS_MAX = 4;
+const COUNT_MAX = 1_000_000_000;
 const TOO_LONG = /context (length|size)|too (long|large)|tokens/i;
 
 /** What embedders of all services have in common: prefixes, windows, batches, and vectors that can be trusted. */
@@ -93,8 +94,7 @@ function tokensMaxOf(
 
 /** Vectors that were cut short are those of another model. */
 function nameOf({ model, dimensions }: ServiceEmbedderParts, known: KnownModel | undefined): string {
-  const name = model.replace(/:latest$/, "");
-  return dimensions === undefined || dimensions === known?.dimensions ? name : `${name}/${dimensions}`;
+  return dimensions === undefined || dimensions === known?.dimensions ? model : `${model}/${dimensions}`;
 }
 
 interface Reader {
@@ -175,9 +175,14 @@ async function readAll(
     const expected = { service: parts.service.label, count: batch.length, dimensions };
     vectors.push(...checkedVectors(reading.vectors, expected));
     const counted = batch.reduce((sum, window) => sum + window.tokens + prefixTokens, 0);
-    tokens += reading.tokens || counted;
+    tokens += isCount(reading.tokens) ? reading.tokens : counted;
   }
   return { vectors, tokens };
+}
+
+/** What a service says it used is written down; an absurd figure must not cost the vectors it came with. */
+function isCount(tokens: number | undefined): tokens is number {
+  return Number.isInteger(tokens) && tokens! > 0 && tokens! <= COUNT_MAX;
 }
 
 function cleaned(text: string): string {

@@ -21,7 +21,7 @@ export interface ExtractorSettings extends Partial<ReaderLimits> {
 }
 
 /** Raised whenever the same file may give other text: by a change here, or by a new version of these libraries. */
-const VERSIONS = { quarry: 2, liteparse: 2.14, unpdf: 1.7, mammoth: 1.13, turndown: 7.2 };
+const VERSIONS = { quarry: 3, liteparse: 2.14, unpdf: 1.7, mammoth: 1.13, turndown: 7.2 };
 
 const TITLE_DEADLINE_MS = 10_000;
 const PROCESSES_MAX = 4;

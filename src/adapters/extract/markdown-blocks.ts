@@ -34,7 +34,8 @@ function blockAt(lines: readonly string[], start: number): Found {
   return paragraph(lines, start);
 }
 
-function fenceOf(line: string): string | undefined {
+/** The fence that a line begins a block of code with. */
+export function fenceOf(line: string): string | undefined {
   return /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})/.exec(line)?.[1];
 }
 

@@ -2,6 +2,7 @@ import { isQuarryError, messageOf, QuarryError } from "../../errors.ts";
 import type { ExtractedPage, Inspection } from "../extract.ts";
 import { findFurniture } from "./furniture.ts";
 import type { ReaderLimits } from "./limits.ts";
+import { withPdfCheck } from "./pdf-damage.ts";
 import type { ParsedPdf, PdfEngine, PdfPageText } from "./pdf-engine.ts";
 import { reasonOf } from "./reason.ts";
 import { cleanText } from "./text.ts";
@@ -36,6 +37,7 @@ export class PdfReader {
     const more = later.length > 0 ? (await this.#parse(path, later)).pages : [];
     const sample = [...first.pages, ...more];
     const pageCount = await this.#countPages(path, first.pageCount, sample);
+    this.#checkPageCount(pageCount);
     const furniture = findFurniture(sample);
     const [start] = first.pages;
     return {
@@ -53,19 +55,27 @@ export class PdfReader {
     if (request.pages.length === 0) return [];
     const parsed = await this.#parse(path, request.pages);
     const found = new Map(parsed.pages.map((page) => [page.pageNumber, page]));
-    return request.pages.map((pageNumber) => {
-      if (pageNumber < 1 || pageNumber > parsed.pageCount)
-        throw new QuarryError(
-          "invalid_input",
-          `has ${parsed.pageCount} pages; there is no page ${pageNumber}`,
-        );
-      const page = found.get(pageNumber);
-      // Perhaps it can still be drawn; if not, drawing it says what is wrong with this page, and with no other.
-      return page ? pageText(page, request.furniture) : { pageNumber, markdown: "", needsOcr: true };
+    return withPdfCheck(path, async (check) => {
+      const pageCount = check?.pageCount ?? parsed.pageCount;
+      const pages: ExtractedPage[] = [];
+      for (const pageNumber of request.pages) {
+        if (pageNumber < 1 || pageNumber > pageCount)
+          throw new QuarryError("invalid_input", `has ${pageCount} pages; there is no page ${pageNumber}`);
+        const page = found.get(pageNumber);
+        // Perhaps it can still be drawn; if not, drawing it says what is wrong with this page, and with no other.
+        const text = page ? pageText(page, request.furniture) : { pageNumber, markdown: "", needsOcr: true };
+        const isBlank = text.markdown === "" && !text.needsOcr;
+        const damage = await check?.text(pageNumber, { isBlank });
+        if (damage === undefined) pages.push(text);
+        else if (request.pages.length === 1) throw damaged(pageNumber, damage);
+      }
+      return pages;
     });
   }
 
-  picture(path: string, pageNumber: number): Promise<Uint8Array> {
+  async picture(path: string, pageNumber: number): Promise<Uint8Array> {
+    const damage = await withPdfCheck(path, async (check) => check?.picture(pageNumber));
+    if (damage !== undefined) throw damaged(pageNumber, damage);
     return this.#withFirst((engine) => engine.draw(path, pageNumber, this.#limits));
   }
 
@@ -77,6 +87,8 @@ export class PdfReader {
 
   /** A document whose last page is not there may have miscounted; the other engine counts in its own way. */
   async #countPages(path: string, claimed: number, sample: readonly PdfPageText[]): Promise<number> {
+    const sure = await withPdfCheck(path, async (check) => check?.pageCount);
+    if (sure !== undefined) return sure;
     const counts = [claimed];
     if (sample.at(-1)?.pageNumber !== claimed)
       for (const engine of this.#engines.slice(1))
@@ -86,13 +98,15 @@ export class PdfReader {
             () => claimed,
           ),
         );
-    const pageCount = Math.max(sample.at(-1)?.pageNumber ?? 1, Math.min(...counts));
+    return Math.max(sample.at(-1)?.pageNumber ?? 1, Math.min(...counts));
+  }
+
+  #checkPageCount(pageCount: number): void {
     if (pageCount > this.#limits.pagesMax)
       throw new QuarryError(
         "file_too_large",
-        `has ${pageCount} pages; at most ${this.#limits.pagesMax} are read. Split it, or raise the limit`,
+        `has ${pageCount} pages; at most ${this.#limits.pagesMax} are read. Split it, or raise QUARRY_PAGES_MAX`,
       );
-    return pageCount;
   }
 
   async #withFirst<T>(work: (engine: PdfEngine) => Promise<T>): Promise<T> {
@@ -118,9 +132,13 @@ function explained(failure: unknown): QuarryError {
       "is protected by a password; save it without one and hand it in again",
       { cause: failure },
     );
-  return new QuarryError("file_unreadable", `is not a readable PDF: ${reasonOf(failure)}`, {
+  return new QuarryError("file_unreadable", `is not a readable PDF: ${reasonOf(failure)}. Open it in a viewer and save it again, or hand in another copy`, {
     cause: failure,
   });
+}
+
+function damaged(pageNumber: number, what: string): QuarryError {
+  return new QuarryError("file_unreadable", `is damaged on page ${pageNumber}: ${what}. Hand in another copy of it`);
 }
 
 function isLocked(error: unknown): boolean {

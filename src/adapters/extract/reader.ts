@@ -52,7 +52,7 @@ export async function openReader(setup: ReaderSetup, load = loadLiteparse) {
         if (pageCount > setup.pagesMax)
           throw new QuarryError(
             "file_too_large",
-            `would make ${pageCount} pages; at most ${setup.pagesMax} are read. Split it, or raise the limit`,
+            `would make ${pageCount} pages; at most ${setup.pagesMax} are read. Split it, or raise QUARRY_PAGES_MAX`,
           );
         return { mediaType: format.mediaType, pageCount, title, furniture: [] };
       }),
@@ -100,7 +100,7 @@ function formatOf(file: ReaderFile, limits: ReaderLimits): Format {
   if (size > limits.fileMb * 2 ** 20)
     throw new QuarryError(
       "file_too_large",
-      `has ${Math.ceil(size / 2 ** 20)} MB; at most ${limits.fileMb} MB are read. Split it, or raise the limit`,
+      `has ${Math.ceil(size / 2 ** 20)} MB; at most ${limits.fileMb} MB are read. Split it, or raise QUARRY_FILE_MB_MAX`,
     );
   const head = headOf(file.path, Math.min(size, HEAD_BYTES));
   return tellFormat({ head, wholeZip: () => readFileSync(file.path) }, file.filename);

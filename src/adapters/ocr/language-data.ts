@@ -47,8 +47,8 @@ function findPackaged(language: string): string {
   );
   if (path) return path;
   throw new QuarryError(
-    "not_found",
-    `OCR has no data for the language "${language}": run "npm install ${name}", or set a folder that holds ${language}.traineddata`,
+    "invalid_input",
+    `OCR has no data for the language "${language}" of QUARRY_OCR_LANGUAGES: run "npm install ${name}"`,
   );
 }
 

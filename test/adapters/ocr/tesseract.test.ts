@@ -73,7 +73,7 @@ describe("Tesseract", () => {
     await assert.rejects(
       openTesseract({ languages: ["eng", "deu"] }),
       (error) =>
-        isQuarryError(error, "not_found") && error.message.includes("npm install @tesseract.js-data/deu"),
+        isQuarryError(error, "invalid_input") && error.message.includes("npm install @tesseract.js-data/deu"),
     );
     await assert.rejects(
       openTesseract({ languages: ["deu"], dataFolder: folder }),

@@ -1,0 +1,96 @@
+import type { Database } from "../database/database.ts";
+import type { Documents } from "../documents/documents.ts";
+import { QuarryError } from "../errors.ts";
+import type { Task } from "../queue/held.ts";
+import type { Ticket } from "../queue/outcome.ts";
+import { handleContent } from "./handle-content.ts";
+import { deleteDocument, deleteTenant, rename } from "./handle-documents.ts";
+import { handleFile } from "./handle-file.ts";
+import { handleFolder, handleProject } from "./handle-folder.ts";
+import { handleLibrary } from "./handle-library.ts";
+import type { Items } from "./items.ts";
+import { checkedPayload, checkOperation, type Payload } from "./payloads.ts";
+import type { ItemPayload, ItemType, Operation } from "./queue.ts";
+import type { SearchableDocuments } from "./searchable.ts";
+
+/** What the handlers of items work with. */
+export interface ItemParts {
+  readonly database: Database;
+  readonly documents: Documents;
+  readonly items: Items;
+  readonly searchable: SearchableDocuments;
+  /** A folder for texts and downloads on their way into a document. */
+  readonly temporaryFolder: string;
+  /** Folders that are not entered, such as our own data folder. */
+  readonly except: readonly string[];
+  readonly library: LibrarySettings;
+}
+
+export interface LibrarySettings {
+  /** Whether addresses on the internet may be fetched. */
+  readonly isFetched: boolean;
+  readonly bytesMax: number;
+}
+
+/** An item in the hands of its handler. */
+export interface Job<Type extends ItemType = ItemType> {
+  readonly id: string;
+  readonly claim: Ticket;
+  readonly op: Operation;
+  readonly tenant: string;
+  readonly collection: string;
+  readonly priority: number;
+  readonly attempt: number;
+  readonly payload: Payload<Type>;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly signal: AbortSignal;
+}
+
+/** What an item came to, for people and programs to read. */
+export type Result = Record<string, unknown>;
+
+/** Others write items too, so everything is checked again. */
+export function handleItem(parts: ItemParts, task: Task<ItemPayload>): Promise<Result> {
+  const { item_type: type, op, payload_json: json } = task.row;
+  checkOperation(type, op);
+  const job = {
+    id: String(task.key),
+    claim: task,
+    op,
+    tenant: task.row.tenant_id,
+    collection: task.row.collection,
+    priority: task.row.priority,
+    attempt: task.attempt,
+    payload: checkedPayload(type, parsed("payload_json", json)),
+    metadata: parsed("metadata", task.row.metadata ?? "{}") as Record<string, unknown>,
+    signal: task.signal,
+  };
+  switch (type) {
+    case "content":
+      return handleContent(parts, job as Job<"content">);
+    case "file":
+      return handleFile(parts, job as Job<"file">);
+    case "folder":
+      return handleFolder(parts, job as Job<"folder">);
+    case "project":
+      return handleProject(parts, job as Job<"project">);
+    case "library":
+      return handleLibrary(parts, job as Job<"library">);
+    case "delete_tenant":
+      return deleteTenant(parts, job as Job<"delete_tenant">);
+    case "delete_document":
+      return deleteDocument(parts, job as Job<"delete_document">);
+    case "rename":
+      return rename(parts, job as Job<"rename">);
+    default:
+      return type satisfies never;
+  }
+}
+
+function parsed(column: string, json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (cause) {
+    throw new QuarryError("invalid_input", `${column} is not JSON`, { cause });
+  }
+}

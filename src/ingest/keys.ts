@@ -1,0 +1,31 @@
+import { createHash } from "node:crypto";
+import type { Payload } from "./payloads.ts";
+import type { ItemType } from "./queue.ts";
+
+/** What makes two items mean the same thing. */
+const IDENTIFIERS: { readonly [Type in ItemType]: (payload: Payload<Type>) => string } = {
+  // A note with a name of its own is the same note whatever it says.
+  content: ({ content, source }) => source ?? content,
+  file: ({ file_path: path }) => path,
+  folder: ({ folder_path: path }) => path,
+  project: ({ project_root: path }) => path,
+  library: ({ library_name: name, library_version: version }) => `${name}:${version}`,
+  delete_tenant: ({ tenant_id_to_delete: tenant }) => tenant,
+  delete_document: ({ document_id: id }) => id,
+  rename: ({ old_path: from, new_path: to }) => `${from}:${to}`,
+};
+
+const HASH_CHARS = 16;
+
+/** `{item_type}:{collection}:{identifier_hash}` */
+export function idempotencyKey<Type extends ItemType>(
+  type: Type,
+  collection: string,
+  payload: Payload<Type>,
+): string {
+  return `${type}:${collection}:${shortHash(IDENTIFIERS[type](payload))}`;
+}
+
+export function shortHash(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, HASH_CHARS);
+}

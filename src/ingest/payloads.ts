@@ -1,0 +1,87 @@
+import { z } from "zod";
+import { QuarryError } from "../errors.ts";
+import { ITEM_TYPES, type ItemType, OPERATIONS_OF, type Operation } from "./queue.ts";
+
+const path = z
+  .string()
+  .min(1)
+  .max(4_096)
+  .regex(/^(\/|[A-Za-z]:[\\/])/, "give an absolute path");
+const patterns = z.array(z.string().min(1).max(500)).max(1_000);
+
+/** What an item of each type is about. Fields that are not named here are kept as they are. */
+export const PAYLOADS = {
+  content: z.looseObject({
+    content: z.string().min(1).max(4_000_000),
+    source_type: z.string().min(1).max(100).default("scratchbook"),
+    main_tag: z.string().max(200).optional(),
+    full_tag: z.string().max(1_000).optional(),
+    /** A name that stays when the text changes, so that it can be updated and deleted. */
+    source: z.string().min(1).max(1_000).optional(),
+    title: z.string().max(1_000).optional(),
+  }),
+  file: z.looseObject({
+    file_path: path,
+    file_type: z.string().max(100).optional(),
+    file_hash: z.string().max(200).optional(),
+    size_bytes: z.number().int().min(0).optional(),
+  }),
+  folder: z.looseObject({
+    folder_path: path,
+    recursive: z.boolean().default(true),
+    recursive_depth: z.number().int().min(0).max(1_000).optional(),
+    patterns: patterns.optional(),
+    ignore_patterns: patterns.optional(),
+  }),
+  project: z.looseObject({
+    project_root: path,
+    git_remote: z.string().max(2_000).optional(),
+    project_type: z.string().max(100).optional(),
+  }),
+  library: z.looseObject({
+    library_name: z.string().min(1).max(300),
+    library_version: z.string().min(1).max(100).default("latest"),
+    source_url: z.string().max(2_000).optional(),
+    source_path: path.optional(),
+  }),
+  delete_tenant: z.looseObject({
+    tenant_id_to_delete: z.string().min(1).max(200),
+    reason: z.string().max(1_000).optional(),
+  }),
+  delete_document: z.looseObject({
+    document_id: z.string().min(1).max(4_096),
+    point_ids: z.array(z.string().max(200)).max(100_000).optional(),
+  }),
+  rename: z.looseObject({
+    old_path: path,
+    new_path: path,
+    is_folder: z.boolean().default(false),
+  }),
+} as const satisfies Record<ItemType, z.ZodType>;
+
+export type Payload<Type extends ItemType> = z.output<(typeof PAYLOADS)[Type]>;
+
+/** Refuses what makes no sense, with the path of the field. */
+export function checkedPayload<Type extends ItemType>(type: Type, payload: unknown): Payload<Type> {
+  const parsed = PAYLOADS[type].safeParse(payload);
+  if (parsed.success) return parsed.data as Payload<Type>;
+  const { path: where, message } = parsed.error.issues[0]!;
+  throw new QuarryError(
+    "invalid_input",
+    `payload${where.map((part) => `.${String(part)}`).join("")}: ${message}`,
+  );
+}
+
+export function checkOperation(type: ItemType, op: Operation): void {
+  if (!ITEM_TYPES.includes(type))
+    throw new QuarryError(
+      "invalid_input",
+      `item_type: there is no ${JSON.stringify(type)}; there are ${ITEM_TYPES.join(", ")}`,
+    );
+  const allowed = OPERATIONS_OF[type];
+  if (allowed.includes(op)) return;
+  throw new QuarryError(
+    "invalid_input",
+    `op: an item of type ${type} takes ${allowed.join(", ")}, not ${JSON.stringify(op)}`,
+  );
+}

@@ -1,0 +1,309 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { after, before, beforeEach, describe, it } from "node:test";
+import {
+  done,
+  failed,
+  openDatabase,
+  openQueue,
+  prepareQueue,
+  type QueueStore,
+  retry,
+} from "../../src/index.ts";
+import { Items, type NewItem } from "../../src/ingest/items.ts";
+import { idempotencyKey } from "../../src/ingest/keys.ts";
+import { checkedPayload } from "../../src/ingest/payloads.ts";
+import {
+  ITEM_TYPES,
+  type ItemPayload,
+  itemQueues,
+  OPERATIONS,
+  OPERATIONS_OF,
+} from "../../src/ingest/queue.ts";
+import { DATABASES, type TestDatabase } from "../support/databases.ts";
+
+const PAYLOADS = {
+  content: { content: "a note" },
+  file: { file_path: "/a/b.txt" },
+  folder: { folder_path: "/a" },
+  project: { project_root: "/p" },
+  library: { library_name: "qdrant-client", library_version: "1.15.0" },
+  delete_tenant: { tenant_id_to_delete: "t" },
+  delete_document: { document_id: "/a/b.txt" },
+  rename: { old_path: "/a/b.txt", new_path: "/a/c.txt" },
+} as const;
+
+const file = (path: string, more: Partial<NewItem> = {}): NewItem => ({
+  item_type: "file",
+  op: "ingest",
+  payload: { file_path: path },
+  ...more,
+});
+
+describe("idempotency keys", () => {
+  it("are made as the design says", () => {
+    const hash = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 16);
+    const vectors = {
+      content: hash("a note"),
+      file: hash("/a/b.txt"),
+      folder: hash("/a"),
+      project: hash("/p"),
+      library: hash("qdrant-client:1.15.0"),
+      delete_tenant: hash("t"),
+      delete_document: hash("/a/b.txt"),
+      rename: hash("/a/b.txt:/a/c.txt"),
+    };
+    for (const type of ITEM_TYPES)
+      assert.equal(
+        idempotencyKey(type, "docs", checkedPayload(type, PAYLOADS[type]) as never),
+        `${type}:docs:${vectors[type]}`,
+      );
+    assert.equal(idempotencyKey("file", "docs", { file_path: "/a/b.txt" }), "file:docs:3af167d37e3712f4");
+  });
+});
+
+for (const { name, open } of DATABASES) {
+  describe(`the unified queue on ${name}`, () => {
+    let test: TestDatabase;
+    let items: Items;
+    let store: QueueStore<ItemPayload>;
+    let oldest: QueueStore<ItemPayload>;
+    before(async () => {
+      test = await open();
+      const queues = itemQueues();
+      for (const queue of Object.values(queues)) await prepareQueue(test.database, queue);
+      items = new Items(test.database, queues);
+      store = openQueue(test.database, queues.items);
+      oldest = openQueue(test.database, queues.oldest);
+    });
+    after(() => test.close());
+    beforeEach(() => test.database.query("delete from unified_queue"));
+
+    const claim = async (limit = 1) => store.claim({ worker: "w", limit });
+
+    it("takes what fits and refuses what does not, before and in the database", async () => {
+      for (const type of ITEM_TYPES) {
+        for (const op of OPERATIONS) {
+          const fits = OPERATIONS_OF[type].includes(op);
+          const item = { item_type: type, op, payload: PAYLOADS[type] };
+          if (fits) await items.enqueue(item);
+          else await assert.rejects(items.enqueue(item), { code: "invalid_input", message: /op:/ });
+          const insert = test.database.query(
+            `insert into unified_queue (queue_id, item_type, op, tenant_id, collection, idempotency_key, payload_json) values ('${type} ${op}', '${type}', '${op}', 't', 'c', '${type} ${op}', '{}')`,
+          );
+          if (fits) await insert;
+          else await assert.rejects(insert, { code: "constraint_violated" });
+        }
+      }
+    });
+
+    it("keeps fields it does not know and names the field that is wrong", async () => {
+      const { queue_id: id } = await items.enqueue(
+        file("/x", { payload: { file_path: "/x", colour: "red" } }),
+      );
+      assert.equal((await items.read(id)).payload.colour, "red");
+      const wrong: [NewItem, RegExp][] = [
+        [file("relative/path"), /payload\.file_path: give an absolute path/],
+        [
+          { item_type: "folder", op: "scan", payload: { folder_path: "/a", recursive: "yes" } },
+          /payload\.recursive/,
+        ],
+        [
+          { item_type: "folder", op: "scan", payload: { folder_path: "/a", patterns: [1] } },
+          /payload\.patterns\.0/,
+        ],
+        [{ item_type: "content", op: "ingest", payload: {} }, /payload\.content/],
+        [file("/x", { priority: 11 }), /priority/],
+        [file("/x", { tenant_id: "" }), /tenant_id/],
+        [file("/x\u0000"), /NUL/],
+      ];
+      for (const [item, message] of wrong)
+        await assert.rejects(items.enqueueMany([file("/fine"), item]), { code: "invalid_input", message });
+      assert.equal((await items.list()).items.length, 1);
+    });
+
+    it("the same key while it waits: newest operation and payload win, highest priority stays", async () => {
+      const first = await items.enqueue(file("/x", { priority: 8 }));
+      const second = await items.enqueue(
+        file("/x", { op: "update", priority: 3, payload: { file_path: "/x", n: 2 } }),
+      );
+      assert.deepEqual(
+        [first.verdict, second.verdict, second.queue_id],
+        ["queued", "merged", first.queue_id],
+      );
+      const item = await items.read(first.queue_id);
+      assert.deepEqual([item.op, item.payload.n, item.priority], ["update", 2, 8]);
+    });
+
+    it("the same key while it is worked on: it runs once more afterwards, with what came last", async () => {
+      const { queue_id: id } = await items.enqueue(file("/x"));
+      const [running] = await claim();
+      const again = await items.enqueue(file("/x", { op: "update", payload: { file_path: "/x", n: 2 } }));
+      await items.enqueue(file("/x", { op: "delete", priority: 9, payload: { file_path: "/x", n: 3 } }));
+      assert.deepEqual([again.verdict, again.queue_id], ["runs_again", id]);
+      const during = await items.read(id);
+      assert.deepEqual([during.status, during.op, during.payload.n], ["in_progress", "ingest", undefined]);
+      assert.deepEqual(await claim(), []);
+      await store.settle([{ claim: running!, outcome: done() }]);
+      const after = await items.read(id);
+      assert.deepEqual(
+        [after.status, after.op, after.payload.n, after.priority],
+        ["pending", "delete", 3, 9],
+      );
+      const [second] = await claim();
+      await store.settle([{ claim: second!, outcome: done() }]);
+      assert.equal((await items.read(id)).status, "done");
+      assert.deepEqual(await claim(), []);
+    });
+
+    it("and when that one fails, is rescued or given back, what came last is done next", async () => {
+      for (const end of ["failed", "retry", "released", "rescued"] as const) {
+        const { queue_id: id } = await items.enqueue(file(`/${end}`));
+        const [running] = await claim();
+        await items.enqueue(file(`/${end}`, { op: "update" }));
+        if (end === "rescued") {
+          await store.expireLeases(["w"]);
+          await store.rescueStale();
+        } else {
+          const outcome = {
+            failed: failed("no"),
+            retry: retry("no", 60_000),
+            released: { kind: "released" } as const,
+          }[end];
+          await store.settle([{ claim: running!, outcome }]);
+        }
+        const item = await items.read(id);
+        assert.deepEqual(
+          [item.status, item.op, item.retry_count, item.run_after],
+          ["pending", "update", 0, null],
+          end,
+        );
+        const [next] = await claim();
+        await store.settle([{ claim: next!, outcome: done() }]);
+      }
+    });
+
+    it("the same key when it is done or failed: it is queued again, with fresh counters", async () => {
+      for (const outcome of [done(), failed("it broke")]) {
+        const { queue_id: id } = await items.enqueue(file("/x"));
+        const [task] = await claim();
+        await store.settle([{ claim: task!, outcome }]);
+        const again = await items.enqueue(file("/x", { op: "update" }));
+        assert.deepEqual([again.verdict, again.queue_id], ["requeued", id]);
+        const item = await items.read(id);
+        assert.deepEqual(
+          [item.status, item.op, item.retry_count, item.completed_at],
+          ["pending", "update", 0, null],
+        );
+        const [next] = await claim();
+        await store.settle([{ claim: next!, outcome: done() }]);
+      }
+    });
+
+    it("sixteen producers of one key make one item", async () => {
+      const others = Array.from({ length: 15 }, () => openDatabase(test.url));
+      const queues = itemQueues();
+      const producers = [items, ...others.map((database) => new Items(database, queues))];
+      const verdicts = (
+        await Promise.all(
+          producers.map(async (producer, n) => {
+            const told: string[] = [];
+            for (let round = 0; round < 10; round++)
+              told.push(
+                (await producer.enqueue(file("/same", { payload: { file_path: "/same", n } }))).verdict,
+              );
+            return told;
+          }),
+        )
+      ).flat();
+      for (const database of others) await database.close();
+      assert.equal(verdicts.filter((verdict) => verdict === "queued").length, 1);
+      assert.equal(verdicts.filter((verdict) => verdict === "merged").length, 159);
+      assert.equal((await items.list()).items.length, 1);
+    });
+
+    it("two tenants with the same file have an item each", async () => {
+      const one = await items.enqueue(file("/x", { tenant_id: "a" }));
+      const other = await items.enqueue(file("/x", { tenant_id: "b" }));
+      assert.notEqual(one.queue_id, other.queue_id);
+      assert.equal(one.idempotency_key, other.idempotency_key);
+    });
+
+    it("takes higher priorities first", async () => {
+      for (const priority of [0, 10, 5, 3, 9]) await items.enqueue(file(`/${priority}`, { priority }));
+      assert.deepEqual(
+        (await claim(10)).map(({ row }) => row.priority),
+        [10, 9, 5, 3, 0],
+      );
+    });
+
+    it("lets tenants take turns: one item is served next, whatever the others have waiting", async () => {
+      const many = Array.from({ length: 2_000 }, (_, n) => file(`/many/${n}`, { tenant_id: "many" }));
+      await items.enqueueMany(many);
+      const firsts = await claim(100);
+      await store.settle(firsts.map((task) => ({ claim: task, outcome: done() })));
+      await items.enqueueMany([1, 2, 3].map((n) => file(`/one/${n}`, { tenant_id: "one" })));
+      const tenants = (await claim(10)).map(({ row }) => row.tenant_id);
+      assert.deepEqual(tenants.filter((tenant) => tenant === "one").length, 3);
+      assert.equal(tenants.indexOf("one") <= 1, true);
+      // The other one goes on too.
+      assert.ok(tenants.includes("many"));
+      await items.enqueue(file("/new/1", { tenant_id: "newcomer" }));
+      assert.ok((await claim(3)).some(({ row }) => row.tenant_id === "newcomer"));
+    });
+
+    it("a tenant that was served long before does not wait for one that has just come", async () => {
+      for (let round = 0; round < 20; round++) {
+        await items.enqueue(file(`/old/${round}`, { tenant_id: "regular" }));
+        const [task] = await claim();
+        await store.settle([{ claim: task!, outcome: done() }]);
+      }
+      await items.enqueueMany(
+        Array.from({ length: 50 }, (_, n) => file(`/bulk/${n}`, { tenant_id: "bulk" })),
+      );
+      await items.enqueue(file("/old/last", { tenant_id: "regular" }));
+      assert.ok((await claim(3)).some(({ row }) => row.tenant_id === "regular"));
+    });
+
+    it("the oldest item is always next for those who look after the old ones", async () => {
+      await items.enqueue(file("/patient", { priority: 0 }));
+      await items.enqueueMany(Array.from({ length: 20 }, (_, n) => file(`/${n}`, { priority: 10 })));
+      const [task] = await oldest.claim({ worker: "w", limit: 1 });
+      assert.equal(task!.row.priority, 0);
+      assert.equal((await claim(100)).length, 20);
+    });
+
+    it("is listed by filter, retried, cancelled and pruned", async () => {
+      const made = await items.enqueueMany([
+        file("/1", { tenant_id: "a", collection: "x" }),
+        file("/2", { tenant_id: "b", collection: "x" }),
+        { item_type: "content", op: "ingest", payload: PAYLOADS.content, tenant_id: "a", collection: "y" },
+      ]);
+      const count = async (filter: object) => (await items.list(filter)).items.length;
+      assert.deepEqual(
+        [
+          await count({ tenant_id: "a" }),
+          await count({ collection: "x" }),
+          await count({ item_type: "content" }),
+        ],
+        [2, 2, 1],
+      );
+      const page = await items.list({ limit: 2 });
+      assert.equal((await items.list({ limit: 2, after: page.next })).items.length, 1);
+      assert.equal(await items.cancel(made[2]!.queue_id), "cancelled");
+      await assert.rejects(items.read(made[2]!.queue_id), { code: "not_found" });
+      const tasks = await claim(2);
+      await store.settle(tasks.map((task) => ({ claim: task, outcome: failed("broken") })));
+      await assert.rejects(items.cancel(made[0]!.queue_id), { code: "too_late" });
+      const failure = (await items.list({ status: "failed" })).items[0]!;
+      assert.deepEqual([failure.error_message, typeof failure.last_error_at], ["broken", "string"]);
+      assert.equal((await items.retry(made[0]!.queue_id)).status, "pending");
+      await assert.rejects(items.retry(made[0]!.queue_id), { code: "too_late" });
+      assert.equal(await items.retryFailed({ tenant_id: "b" }), 1);
+      const again = await claim(2);
+      await store.settle(again.map((task) => ({ claim: task, outcome: done({ result_json: "{}" }) })));
+      assert.equal(await items.prune({ doneOlderThanMs: 60_000 }), 0);
+      assert.equal(await items.prune({ doneOlderThanMs: 0 }), 2);
+    });
+  });
+}
