@@ -5,6 +5,7 @@ import { failed, type Outcome, released, retry } from "./queue/outcome.ts";
 
 /** Trying again does not mend the file or the text. */
 const PERMANENT = [
+  "not_found",
   "file_unreadable",
   "file_unsupported",
   "file_too_large",

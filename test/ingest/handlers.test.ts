@@ -1,0 +1,336 @@
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { documentLanes } from "../../src/documents/lanes.ts";
+import { Crew, openQueue, prepareQueue } from "../../src/index.ts";
+import { Items, type NewItem } from "../../src/ingest/items.ts";
+import { itemLanes } from "../../src/ingest/lane.ts";
+import { describeProject, normalRemote } from "../../src/ingest/project.ts";
+import { type ItemQueues, itemQueues, PRIORITIES } from "../../src/ingest/queue.ts";
+import { SearchableDocuments } from "../../src/ingest/searchable.ts";
+import { openPipeline, type Pipeline } from "../documents/parts.ts";
+import { DATABASES, type TestDatabase } from "../support/databases.ts";
+
+for (const { name, open } of DATABASES) {
+  describe(`what items do on ${name}`, () => {
+    let opened: TestDatabase;
+    let pipeline: Pipeline;
+    let queues: ItemQueues;
+    let items: Items;
+    let crew: Crew;
+    let root: string;
+    beforeEach(async () => {
+      opened = await open();
+      pipeline = await openPipeline(opened);
+      queues = itemQueues();
+      for (const queue of Object.values(queues)) await prepareQueue(opened.database, queue);
+      items = new Items(opened.database, queues);
+      root = join(opened.folder, "docs");
+      await mkdir(root);
+      crew = await work();
+    });
+    afterEach(async () => {
+      await crew.stop();
+      await pipeline.close();
+      await opened.close();
+    });
+
+    const work = () => {
+      const { database } = opened;
+      const lanes = itemLanes({
+        ...{ database, items, queues, pollMs: 50, documents: pipeline.documents },
+        searchable: new SearchableDocuments(database),
+        temporaryFolder: join(pipeline.files.root, "incoming"),
+        except: [pipeline.files.root],
+        library: { isFetched: false, bytesMax: 1_000_000 },
+      });
+      const all = [...lanes, ...documentLanes(pipeline.parts)];
+      const settings = { heartbeatMs: 500, checkEveryMs: 300, staleMs: 2_000, pollMs: 50, graceMs: 2_000 };
+      return new Crew({ database, lanes: all, ...settings }).start();
+    };
+    const write = async (path: string, text: string) => {
+      await mkdir(dirname(join(root, path)), { recursive: true });
+      await writeFile(join(root, path), text);
+      return join(root, path);
+    };
+    /** Enqueues, waits for it and all that came of it, and gives the item back. */
+    const run = async (item: Omit<NewItem, "payload"> & { payload: object }) => {
+      const { queue_id: id } = await items.enqueue(item);
+      await items.finished([id]);
+      return items.read(id);
+    };
+    const file = (op: NewItem["op"], path: string) =>
+      run({ item_type: "file", op, payload: { file_path: path } });
+    const folder = (op: NewItem["op"], more: object = {}) =>
+      run({ item_type: "folder", op, payload: { folder_path: root, ...more } });
+    const sources = async () =>
+      (await pipeline.documents.list()).documents
+        .map(({ source }) => source.replace(`${root}/`, ""))
+        .toSorted();
+    const found = async (query: string) => {
+      const hits = await pipeline.parts.fulltext.search(query, {
+        limit: 10,
+        filter: { tenant: "default" },
+      });
+      return hits.length;
+    };
+    /** What a document left in the index and the data folder is taken away by removals. */
+    const untilRemoved = async (query: string) => {
+      while ((await found(query)) > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    };
+
+    it("a file is done when it can be searched, updated when it changed, and deleted everywhere", async () => {
+      const path = await write("a.txt", "Ada wrote to Bob.");
+      const added = await file("ingest", path);
+      assert.deepEqual(
+        [added.status, added.result!.change, added.result!.state],
+        ["done", "added", "searchable"],
+      );
+      assert.equal(await found("ada"), 1);
+      assert.equal((await file("ingest", path)).result!.change, "unchanged");
+      await write("a.txt", "Ada wrote to Carol.");
+      const updated = await file("update", path);
+      assert.equal(updated.result!.change, "replaced");
+      assert.notEqual(updated.document_id, added.document_id);
+      assert.equal(await found("carol"), 1);
+      const id = String(updated.document_id);
+      assert.deepEqual((await file("delete", path)).result, { removed: 1 });
+      await untilRemoved("ada");
+      assert.deepEqual(await sources(), []);
+      while (existsSync(join(pipeline.files.root, "documents", id)))
+        await new Promise((r) => setTimeout(r, 20));
+      assert.deepEqual((await file("delete", path)).result, { removed: 0 });
+    });
+
+    it("a file that is missing or broken fails with its reason, at once", async () => {
+      const missing = await file("ingest", join(root, "nope.txt"));
+      assert.equal(missing.status, "failed");
+      assert.match(missing.error_message!, /no such file/);
+      assert.equal(typeof missing.last_error_at, "string");
+      const broken = await file("ingest", await write("b.txt", "[broken]"));
+      assert.equal(broken.status, "failed");
+      assert.match(broken.error_message!, /it is broken/);
+    });
+
+    it("an edit of a file embeds only the chunks whose text changed", async () => {
+      const parts = Array.from({ length: 8 }, (_, n) => `## Part ${n}\n\n${"stone ".repeat(60)}number${n}.`);
+      const path = await write("long.md", parts.join("\n\n"));
+      await file("ingest", path);
+      const before = pipeline.calls.embedded.length;
+      parts[3] = `## Part 3\n\n${"stone ".repeat(60)}changed.`;
+      await write("long.md", parts.join("\n\n"));
+      await file("update", path);
+      assert.ok(
+        pipeline.calls.embedded.length - before <= 2,
+        `${pipeline.calls.embedded.length - before} embedded`,
+      );
+    });
+
+    it("content keeps its tags as metadata, is updated by its name, and deleted", async () => {
+      const note = (op: NewItem["op"], content: string) =>
+        run({
+          item_type: "content",
+          op,
+          payload: {
+            content,
+            source_type: "mcp",
+            main_tag: "ops",
+            full_tag: "ops/night",
+            source: "night-log",
+          },
+        });
+      const added = await note("ingest", "The pump was loud at night.");
+      const document = await pipeline.documents.show(String(added.document_id));
+      assert.deepEqual(document.metadata, { source_type: "mcp", main_tag: "ops", full_tag: "ops/night" });
+      await note("update", "The pump was quiet at dawn.");
+      await untilRemoved("night");
+      assert.equal((await pipeline.documents.list()).documents.length, 1);
+      assert.equal(await found("dawn"), 1);
+      assert.deepEqual((await note("delete", "whatever")).result, { removed: 1 });
+      await untilRemoved("dawn");
+    });
+
+    it("a folder becomes items for its files, by depth, patterns and .gitignore; links lead nowhere", async () => {
+      await write("a.md", "one");
+      await write("b.py", "two");
+      await write("sub/c.py", "three");
+      await write("sub/deep/d.py", "four");
+      await write("sub/.gitignore", "*.log\n!keep.log\nout/\n");
+      await write("sub/x.log", "five");
+      await write("sub/keep.log", "six");
+      await write("sub/out/y.md", "seven");
+      await write(".hidden/z.md", "eight");
+      await symlink("/etc/hostname", join(root, "link.txt"));
+      await symlink(dirname(root), join(root, "loop"));
+      const all = await folder("ingest");
+      assert.deepEqual([all.status, all.result!.files], ["done", 5]);
+      assert.deepEqual(await sources(), ["a.md", "b.py", "sub/c.py", "sub/deep/d.py", "sub/keep.log"]);
+      const children = (await items.list({ parent_id: all.queue_id })).items;
+      assert.deepEqual(new Set(children.map(({ status }) => status)), new Set(["done"]));
+      assert.deepEqual((await folder("delete")).result, { removed: 5 });
+      await folder("ingest", { patterns: ["*.py"], ignore_patterns: ["deep/"] });
+      assert.deepEqual(await sources(), ["b.py", "sub/c.py"]);
+      await folder("delete");
+      await folder("ingest", { recursive: false });
+      assert.deepEqual(await sources(), ["a.md", "b.py"]);
+      await folder("ingest", { recursive_depth: 1 });
+      assert.deepEqual(await sources(), ["a.md", "b.py", "sub/c.py", "sub/keep.log"]);
+    });
+
+    it("a scan works in the background, and removes documents whose files are gone", async () => {
+      await write("a.md", "stays");
+      const gone = await write("b.md", "goes");
+      await folder("ingest");
+      await rm(gone);
+      const scan = await run({
+        item_type: "folder",
+        op: "scan",
+        payload: { folder_path: root },
+        priority: 9,
+      });
+      assert.deepEqual([scan.result!.files, scan.result!.gone], [1, 1]);
+      const children = (await items.list({ parent_id: scan.queue_id })).items;
+      assert.deepEqual(new Set(children.map(({ priority }) => priority)), new Set([PRIORITIES.scan]));
+      assert.deepEqual(await sources(), ["a.md"]);
+      const missing = await run({
+        item_type: "folder",
+        op: "scan",
+        payload: { folder_path: "/no/such/folder" },
+      });
+      assert.deepEqual(
+        [missing.status, /no such file or folder/.test(missing.error_message!)],
+        ["failed", true],
+      );
+    });
+
+    it("a project knows what it is and where it came from", async () => {
+      await write("pyproject.toml", "[project]");
+      await write("main.py", "print()");
+      await write(
+        ".git/config",
+        '[core]\n\tbare = false\n[remote "origin"]\n\turl = git@github.com:Acme/Rocks.git\n',
+      );
+      const project = await run({ item_type: "project", op: "ingest", payload: { project_root: root } });
+      assert.deepEqual(
+        [project.result!.type, project.result!.git_remote, project.result!.files],
+        ["python", "git@github.com:Acme/Rocks.git", 2],
+      );
+      const { tenant_id: tenant } = await describeProject(root);
+      assert.equal(project.result!.tenant_id, tenant);
+      for (const remote of ["https://github.com/Acme/Rocks", "ssh://git@GitHub.com:22/Acme/Rocks.git/"])
+        assert.equal(normalRemote(remote), normalRemote("git@github.com:Acme/Rocks.git"));
+      await write("package.json", "{}");
+      assert.equal((await describeProject(root)).type, "mixed");
+    });
+
+    it("a rename moves a file or a folder, and embeds nothing", async () => {
+      await write("old/a.md", "alpha text");
+      await write("old/sub/b.md", "beta text");
+      await write("older.md", "gamma text");
+      await write("new/a.md", "in the way");
+      await folder("ingest");
+      const embedded = pipeline.calls.embedded.length;
+      await rm(join(root, "new"), { recursive: true });
+      await rename(join(root, "old"), join(root, "new"));
+      const moved = await run({
+        item_type: "rename",
+        op: "update",
+        payload: { old_path: join(root, "old"), new_path: join(root, "new"), is_folder: true },
+      });
+      assert.deepEqual(moved.result, { moved: 2 });
+      assert.deepEqual(await sources(), ["new/a.md", "new/sub/b.md", "older.md"]);
+      await rename(join(root, "older.md"), join(root, "newer.md"));
+      const payload = { old_path: join(root, "older.md"), new_path: join(root, "newer.md") };
+      assert.deepEqual((await run({ item_type: "rename", op: "update", payload })).result, { moved: 1 });
+      assert.equal((await folder("scan")).result!.gone, 0);
+      assert.deepEqual(await sources(), ["new/a.md", "new/sub/b.md", "newer.md"]);
+      assert.equal(pipeline.calls.embedded.length, embedded);
+    });
+
+    it("a document is deleted by its id or its path, a tenant with all it has", async () => {
+      const one = await file("ingest", await write("a.md", "alpha"));
+      await file("ingest", await write("b.md", "beta"));
+      const remove = (documentId: string) =>
+        run({ item_type: "delete_document", op: "delete", payload: { document_id: documentId } });
+      assert.deepEqual((await remove(String(one.document_id))).result, { removed: 1 });
+      assert.deepEqual((await remove(join(root, "b.md"))).result, { removed: 1 });
+      assert.deepEqual((await remove("00000000-0000-4000-8000-000000000000")).result, { removed: 0 });
+      await run({ item_type: "content", op: "ingest", payload: { content: "theirs" }, tenant_id: "theirs" });
+      await file("ingest", join(root, "a.md"));
+      const tenant = await run({
+        item_type: "delete_tenant",
+        op: "delete",
+        payload: { tenant_id_to_delete: "theirs", reason: "user_request" },
+      });
+      assert.equal(tenant.result!.removed, 1);
+      assert.deepEqual(await sources(), ["a.md"]);
+    });
+
+    it("a library comes from a path, file or folder", async () => {
+      await write("lib/guide.md", "how to use it");
+      await write("lib/api.md", "what it offers");
+      const library = (op: NewItem["op"]) =>
+        run({
+          item_type: "library",
+          op,
+          payload: { library_name: "rocks", library_version: "2.0", source_path: join(root, "lib") },
+        });
+      assert.equal((await library("ingest")).status, "done");
+      const { documents } = await pipeline.documents.list();
+      assert.deepEqual(
+        documents.map(({ metadata }) => metadata.library_name),
+        ["rocks", "rocks"],
+      );
+      await library("delete");
+      assert.deepEqual(await sources(), []);
+      const fetched = await run({
+        item_type: "library",
+        op: "ingest",
+        payload: { library_name: "far", source_url: "https://docs.example.org/" },
+      });
+      assert.deepEqual([fetched.status, /QUARRY_FETCH/.test(fetched.error_message!)], ["failed", true]);
+    });
+
+    it("what others wrote wrongly into the table fails with its reason and harms nobody", async () => {
+      const insert = (id: string, type: string, op: string, payload: string) =>
+        opened.database.query(
+          `insert into unified_queue (queue_id, item_type, op, tenant_id, collection, idempotency_key, payload_json) values ('${id}', '${type}', '${op}', 't', 'c', '${id}', '${payload}')`,
+        );
+      await insert("bad-json", "file", "ingest", "{");
+      await insert("bad-field", "file", "ingest", '{"file_path": "relative"}');
+      await items.finished(["bad-json", "bad-field"]);
+      assert.match((await items.read("bad-json")).error_message!, /payload_json is not JSON/);
+      assert.match(
+        (await items.read("bad-field")).error_message!,
+        /payload\.file_path: give an absolute path/,
+      );
+    });
+
+    it("an item whose worker was killed is worked on again, and the document is the same", async () => {
+      const path = await write("a.md", "slow text");
+      const waiting = Promise.withResolvers<void>();
+      pipeline.calls.before = async (step) => {
+        if (step === "embed") await waiting.promise;
+      };
+      const { queue_id: id } = await items.enqueue({
+        item_type: "file",
+        op: "ingest",
+        payload: { file_path: path },
+      });
+      while ((await items.read(id)).document_id === null) await new Promise((r) => setTimeout(r, 20));
+      const first = (await items.read(id)).document_id;
+      crew.worker.kill();
+      await crew.stop();
+      waiting.resolve();
+      pipeline.calls.before = () => undefined;
+      await openQueue(opened.database, queues.items).expireLeases([crew.worker.id]);
+      crew = await work();
+      await items.finished([id]);
+      const item = await items.read(id);
+      assert.deepEqual([item.status, item.document_id], ["done", first]);
+      assert.equal((await pipeline.documents.list()).documents.length, 1);
+    });
+  });
+}
