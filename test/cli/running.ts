@@ -29,6 +29,11 @@ export class Running {
     });
   }
 
+  /** What it reads on standard input. */
+  say(text: string): void {
+    this.#child.stdin.end(text);
+  }
+
   kill(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
   }
@@ -55,6 +60,6 @@ function start(folder: string, args: readonly string[], env: Record<string, stri
   return spawn(process.execPath, [BIN, ...args], {
     cwd: folder,
     env: { ...process.env, DATABASE_URL: "", QUARRY_DATA: "", ...env },
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["pipe", "pipe", "pipe"],
   });
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { until } from "../embeddings/desk.ts";
-import { type Serving, serveForTest } from "./serving.ts";
+import { type Serving, sendRaw, serveForTest } from "./serving.ts";
 
 describe("workers and queues over HTTP", () => {
   let serving: Serving;
@@ -95,6 +95,25 @@ describe("workers and queues over HTTP", () => {
     const next = await serving.quarry.embeddings.create({ input_text: "for somebody else" });
     // Who has gone must not take it along.
     assert.equal((await claim({ wait_seconds: 10 })).body.tasks[0].id, next.id);
+  });
+
+  it("tasks whose answer never arrives go back, at the cost of no attempt", async () => {
+    const text = "too much to read ".repeat(50_000);
+    const jobs = await serving.quarry.embeddings.createMany(
+      Array.from({ length: 40 }, (_, index) => ({ input_text: `${index} ${text}` })),
+    );
+    const body = JSON.stringify({ worker_id: workerId, limit: 40 });
+    await sendRaw(
+      serving.port,
+      `POST /queues/embeddings/claim HTTP/1.1\r\nhost: 127.0.0.1:${serving.port}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      /200 OK/,
+    );
+    await until(async () => {
+      const { jobs: waiting } = await serving.quarry.embeddings.list({ status: "pending" });
+      return waiting.length === jobs.length;
+    });
+    for (const { id } of jobs) assert.equal((await serving.quarry.embeddings.read(id)).attempts, 0);
+    for (const { id } of jobs) await serving.quarry.embeddings.cancel(id);
   });
 
   it("queues that are not for workers elsewhere are not there", async () => {
