@@ -5,17 +5,19 @@ import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import { type Figure, formatFigures, isReached, writeFigures } from "./figures.ts";
 import { httpSuite } from "./http/suite.ts";
+import { itemsSuite } from "./items/suite.ts";
 import { pipelineSuite } from "./pipeline/suite.ts";
 import { progress } from "./progress.ts";
 import { queueSuite } from "./queue/suite.ts";
 import type { Suite } from "./suite.ts";
 
-const USAGE = "usage: node bench/run.ts [queue] [pipeline] [http] [--quick] [--only measure]";
+const USAGE = "usage: node bench/run.ts [queue] [pipeline] [http] [items] [--quick] [--only measure]";
 const HERE = import.meta.dirname;
 const SUITES: Readonly<Record<string, Suite>> = {
   queue: queueSuite,
   pipeline: pipelineSuite,
   http: httpSuite,
+  items: itemsSuite,
 };
 
 const { values, positionals } = parseArgs({
