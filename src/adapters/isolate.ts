@@ -15,7 +15,6 @@ export interface IsolateSettings {
   readonly name: string;
   /** A module that calls `serveIsolate`. */
   readonly module: URL;
-  readonly kind?: "process";
   /** How many run at once. */
   readonly size: number;
   readonly deadlineMs: number;

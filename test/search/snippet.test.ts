@@ -62,6 +62,25 @@ describe("a snippet", () => {
     );
   });
 
+  it("shows code as it is, in blocks and in lines", () => {
+    const block = [
+      "/** Computes the *sum* of `a_b` and [c](d). */",
+      "export const _sum_ = (a, b) => a ** b * 2;",
+      "# no heading",
+      "---",
+    ];
+    assert.equal(
+      plainText(["**Before**", "```ts", ...block, "```", "_after_"].join("\n")),
+      ["Before", ...block, "after"].join(" "),
+    );
+    assert.equal(plainText(["````md", "```", "*x*", "```", "````", "*y*"].join("\n")), "``` *x* ``` y");
+    assert.equal(
+      plainText("**Call `/** x */` or `f(_a_, [b](c))`** *now*"),
+      "Call /** x */ or f(_a_, [b](c)) now",
+    );
+    assert.equal(plainText("| `a|b|` | **c** |"), "a|b| | c");
+  });
+
   it("works in scripts without spaces and does not split characters", () => {
     const text = `${"山谷".repeat(200)}采石场在北部。${"石料".repeat(200)}`;
     const { snippet, words } = shown("采石场", text);

@@ -24,8 +24,6 @@ export async function openLocalEmbedder(settings: LocalEmbedderSettings = {}): P
   const isolates = new Isolates({
     name: "the embedder",
     module: besides(import.meta.url, "local-process"),
-    // Not threads: one that is ended while the runtime is at work takes the whole process with it.
-    kind: "process",
     size: settings.processes ?? Math.min(availableParallelism(), PROCESSES_MAX),
     deadlineMs: settings.deadlineMs ?? 120_000,
     memoryMb: 1024,

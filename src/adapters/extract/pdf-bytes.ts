@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
-import { PdfSyntax, PdfSyntaxError, type PdfValue } from "./pdf-syntax.ts";
+import { PdfSyntax, PdfSyntaxError, PdfUnsure, type PdfValue } from "./pdf-syntax.ts";
 
 export interface PdfObject {
   readonly value: PdfValue;
@@ -10,7 +10,7 @@ export interface PdfObject {
 }
 
 const WINDOW_BYTES = 2048;
-const VALUE_BYTES_MAX = 16 * 2 ** 20;
+const VALUE_BYTES_MAX = 2 ** 20;
 /** At the end of the file a value may end with its last byte. */
 const END_OF_FILE = " ".repeat(64);
 
@@ -53,7 +53,8 @@ export class PdfBytes {
         return readObject(text, offset);
       } catch (error) {
         if (!(error instanceof PdfSyntaxError)) throw error;
-        if (!error.isCut || isWhole || length > VALUE_BYTES_MAX) return undefined;
+        if (!error.isCut || isWhole) return undefined;
+        if (length >= VALUE_BYTES_MAX) throw new PdfUnsure("a value too large to be read here");
       }
     }
   }

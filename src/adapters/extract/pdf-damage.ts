@@ -1,7 +1,7 @@
 import { PdfBytes, type PdfObject } from "./pdf-bytes.ts";
 import { isGibberish } from "./pdf-gibberish.ts";
-import { PdfObjects, PdfUnsure } from "./pdf-objects.ts";
-import { isDict, type PdfDict, type PdfValue } from "./pdf-syntax.ts";
+import { PdfObjects } from "./pdf-objects.ts";
+import { isDict, type PdfDict, PdfUnsure, type PdfValue } from "./pdf-syntax.ts";
 import { type PdfLeaf, pagesOf } from "./pdf-tree.ts";
 import { type PdfXref, readXref } from "./pdf-xref.ts";
 import { rememberByFile } from "./remember.ts";
@@ -50,14 +50,16 @@ interface Structure {
 const structureOf = rememberByFile(1, async (path): Promise<{ structure: Structure | undefined }> => {
   const file = new PdfBytes(path);
   try {
-    const xref = await readXref(file);
-    const pages =
-      xref && (await whenSure(() => pagesOf(new PdfObjects(file, xref), xref.trailer.get("Root"))));
-    return { structure: xref && pages && { xref, pages } };
+    return { structure: await whenSure(() => readStructure(file)) };
   } finally {
     file.close();
   }
 });
+
+async function readStructure(file: PdfBytes): Promise<Structure | undefined> {
+  const xref = await readXref(file);
+  return xref && { xref, pages: await pagesOf(new PdfObjects(file, xref), xref.trailer.get("Root")) };
+}
 
 async function whenSure<T>(work: () => Promise<T>): Promise<T | undefined> {
   try {

@@ -9,11 +9,14 @@ const STRINGS_AND_COMMENTS = /\((?:\\[\s\S]|[^\\()])*\)|<[\da-f\s]*>|%[^\r\n]*/g
 const WORD = /(?<![^\t\n\f\r ()<>[\]{}])[^\t\n\f\r ()<>[\]{}/%]+/g;
 const NUMBER = /^[+-]*[\d.][\d.+-]*$/;
 
+const LENGTH_MAX = 2 ** 16;
+
 /** A content stream most of which means nothing, so that nothing is painted. */
 export function isGibberish(content: string): boolean {
-  const hasPicture = /\bBI\b/.test(content) && /\bID\b/.test(content);
+  const start = content.slice(0, LENGTH_MAX);
+  const hasPicture = /\bBI\b/.test(start) && /\bID\b/.test(start);
   if (hasPicture) return false;
-  const words = (content.replaceAll(STRINGS_AND_COMMENTS, " ").match(WORD) ?? []).filter(
+  const words = (start.replaceAll(STRINGS_AND_COMMENTS, " ").match(WORD) ?? []).filter(
     (word) => !NUMBER.test(word),
   );
   return words.filter((word) => OPERATORS.has(word)).length < words.length / 2;

@@ -1,13 +1,10 @@
 import type { PdfBytes, PdfObject } from "./pdf-bytes.ts";
 import { inflate } from "./pdf-inflate.ts";
-import { isDict, isRef, PdfSyntax, PdfSyntaxError, type PdfValue } from "./pdf-syntax.ts";
+import { isDict, isRef, PdfSyntax, PdfSyntaxError, PdfUnsure, type PdfValue } from "./pdf-syntax.ts";
 import type { PdfXref } from "./pdf-xref.ts";
 
 /** What a stream holds. Unknown: encrypted, or packed in a way that is not checked here. */
 export type PdfData = Buffer | "damaged" | "unknown";
-
-/** The file is not of the plain kind that can be judged. */
-export class PdfUnsure extends Error {}
 
 /** A reference to an object that is nowhere, or was deleted, means nothing; that is no damage. */
 const NOTHING: PdfObject = { value: null, hasNonsense: false };

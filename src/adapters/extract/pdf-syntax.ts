@@ -5,6 +5,9 @@ export interface PdfRef {
 }
 export type PdfDict = ReadonlyMap<string, PdfValue>;
 
+/** The file is not of the plain kind that can be judged. */
+export class PdfUnsure extends Error {}
+
 /** The text is no PDF value, or (`isCut`) it ends before the value does. */
 export class PdfSyntaxError extends Error {
   readonly isCut: boolean;
@@ -20,7 +23,8 @@ const A_STRING = "()";
 /** A number may be the first of the three words of a reference. */
 const REFERENCE_LENGTH_MAX = 32;
 
-const BLANK = /(?:[\0\t\n\f\r ]|%[^\r\n]*)*/y;
+const BLANK = /[\0\t\n\f\r ]*/y;
+const REMARK = /%[^\r\n]*/y;
 const TOKEN = /<<|>>|<[^<>]*>|[[\](){}]|\/[^\0\t\n\f\r ()<>[\]{}/%]*|[^\0\t\n\f\r ()<>[\]{}/%]+/y;
 const REST_OF_REFERENCE = /[\0\t\n\f\r ]+\d+[\0\t\n\f\r ]+R(?![^\0\t\n\f\r ()<>[\]{}/%])/y;
 const NUMBER = /^[+-]*(?:\d|\.\d)[\d.+-]*$/;
@@ -63,20 +67,32 @@ export class PdfSyntax {
   }
 
   #next(): string {
-    BLANK.lastIndex = this.position;
-    BLANK.test(this.#text);
-    TOKEN.lastIndex = BLANK.lastIndex;
+    const start = this.#afterBlanks();
+    TOKEN.lastIndex = start;
     const token = TOKEN.exec(this.#text)?.[0];
     if (TOKEN.lastIndex === this.#text.length) throw new PdfSyntaxError("unexpected end", true);
     if (token === undefined) {
       // A lone angle bracket: of a string that goes on behind the text, or of nothing.
-      if (this.#text.indexOf(">", BLANK.lastIndex + 1) < 0) throw new PdfSyntaxError("unexpected end", true);
+      if (this.#text.indexOf(">", start + 1) < 0) throw new PdfSyntaxError("unexpected end", true);
       this.hasNonsense = true;
-      this.position = BLANK.lastIndex + 1;
+      this.position = start + 1;
       return "null";
     }
     this.position = TOKEN.lastIndex;
     return token;
+  }
+
+  /** One pattern for both would need a stack as deep as there are blanks. */
+  #afterBlanks(): number {
+    let end = this.position;
+    do {
+      BLANK.lastIndex = end;
+      BLANK.test(this.#text);
+      end = BLANK.lastIndex;
+      REMARK.lastIndex = end;
+      if (REMARK.test(this.#text)) end = REMARK.lastIndex;
+    } while (end > BLANK.lastIndex);
+    return end;
   }
 
   #dict(depth: number): PdfDict {

@@ -132,13 +132,20 @@ function explained(failure: unknown): QuarryError {
       "is protected by a password; save it without one and hand it in again",
       { cause: failure },
     );
-  return new QuarryError("file_unreadable", `is not a readable PDF: ${reasonOf(failure)}. Open it in a viewer and save it again, or hand in another copy`, {
-    cause: failure,
-  });
+  return new QuarryError(
+    "file_unreadable",
+    `is not a readable PDF: ${reasonOf(failure)}. Open it in a viewer and save it again, or hand in another copy`,
+    {
+      cause: failure,
+    },
+  );
 }
 
 function damaged(pageNumber: number, what: string): QuarryError {
-  return new QuarryError("file_unreadable", `is damaged on page ${pageNumber}: ${what}. Hand in another copy of it`);
+  return new QuarryError(
+    "file_unreadable",
+    `is damaged on page ${pageNumber}: ${what}. Hand in another copy of it`,
+  );
 }
 
 function isLocked(error: unknown): boolean {

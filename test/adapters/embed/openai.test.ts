@@ -92,6 +92,18 @@ describe("the embedder of OpenAI's protocol", () => {
     await assert.rejects(embedder.embed(["one", "two"], signal), { code: "model_failed" });
   });
 
+  it("counts the tokens itself where the service says something absurd", async () => {
+    const embedder = await open({ dimensions: 1 });
+    const { tokens: counted } = await embedder.embed(["Slate."], signal).catch(() => ({ tokens: 0 }));
+    assert.ok(counted > 0);
+    for (const total of [-5, 1.5, 1e300, 0, null, "many"]) {
+      const body = JSON.stringify({ data: [{ index: 0, embedding: [1] }], usage: { total_tokens: total } });
+      server.misbehave({ kind: "body", body });
+      const { tokens } = await embedder.embed(["Slate."], signal);
+      assert.ok(Number.isInteger(tokens) && tokens > 0 && tokens < 10, `${total} became ${tokens}`);
+    }
+  });
+
   it("stays within the texts and tokens that one request may have", async () => {
     const embedder = await open();
     await embedder.embed(Array(2100).fill("stone"), signal);

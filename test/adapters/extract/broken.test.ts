@@ -94,11 +94,12 @@ describe("broken and hostile files", { timeout: 120_000 }, () => {
       assert.ok(pageCount >= 1);
       const pages = Array.from({ length: Math.min(pageCount, PAGES_READ) }, (_, position) => position + 1);
       const read = await extractor.read(file, { pages, furniture }, signal);
+      const numbers = read.map(({ pageNumber }) => pageNumber);
       assert.deepEqual(
-        read.map(({ pageNumber }) => pageNumber),
-        pages,
+        numbers,
+        pages.filter((page) => numbers.includes(page)),
       );
-      if (mediaType.startsWith("image/") || read[0]!.needsOcr) await extractor.picture(file, 1, signal);
+      if (mediaType.startsWith("image/") || read[0]?.needsOcr) await extractor.picture(file, 1, signal);
       return `${title ?? ""} ${read.map(({ markdown }) => markdown).join("\n")}`;
     } catch (error) {
       if (error instanceof assert.AssertionError) throw error;

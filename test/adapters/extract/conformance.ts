@@ -215,7 +215,11 @@ export function testExtractor(name: string, open: (settings?: ExtractorSettings)
         /^a\.pdf is empty/,
       );
       const broken = await files.put("b.pdf", makePdf({ pages: report(2) }).subarray(0, 1500));
-      await fails(extractor.inspect(broken, signal), "file_unreadable", /^b\.pdf is not a readable PDF/);
+      await fails(
+        extractor.inspect(broken, signal),
+        "file_unreadable",
+        /^b\.pdf is not a readable PDF: .*save it again/,
+      );
       const missing = { path: `${broken.path}-gone`, filename: "c.pdf" };
       await fails(extractor.inspect(missing, signal), "file_unreadable", /^c\.pdf .*not there/);
       await fails(
@@ -228,9 +232,17 @@ export function testExtractor(name: string, open: (settings?: ExtractorSettings)
     test("too many pages and too many bytes are refused", async () => {
       const strict = open({ pagesMax: 3, fileMb: 1 });
       try {
-        await fails(strict.inspect(await pdf(report(4)), signal), "file_too_large", /4 pages; at most 3/);
+        await fails(
+          strict.inspect(await pdf(report(4)), signal),
+          "file_too_large",
+          /4 pages; at most 3 .*QUARRY_PAGES_MAX/,
+        );
         const large = await files.put("large.txt", "word ".repeat(300_000));
-        await fails(strict.inspect(large, signal), "file_too_large", /large\.txt has 2 MB; at most 1 MB/);
+        await fails(
+          strict.inspect(large, signal),
+          "file_too_large",
+          /large\.txt has 2 MB; at most 1 MB .*QUARRY_FILE_MB_MAX/,
+        );
       } finally {
         await strict.close();
       }

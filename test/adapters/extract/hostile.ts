@@ -1,6 +1,8 @@
+import { deflateSync } from "node:zlib";
 import { makeDocx, paragraphXml } from "../../support/make-docx.ts";
 import { makePdf, text } from "../../support/make-pdf.ts";
 import { makeZip } from "../../support/make-zip.ts";
+import { smallPdf, stream } from "./small-pdf.ts";
 
 export interface HostileFile {
   readonly filename: string;
@@ -46,10 +48,36 @@ function hostilePdfs(): HostileFile[] {
     "a stream longer than the file": changed(/\/Length \d+/, "/Length 2147483647"),
     "a filter nobody knows": changed(/\/Length (\d+)/, "/Filter [/JBIG2Decode /DCTDecode /Foo] /Length $1"),
     "a font that is a page": changed("/Type /Font", "/Type /Page"),
+    "branches that are used again and again": smallPdf({
+      1: "<< /Type /Catalog /Pages 2 0 R >>",
+      ...Object.fromEntries(
+        Array.from({ length: 30 }, (_, level) => [
+          level + 2,
+          `<< /Type /Pages /Count 0 /Kids [${`${level + 3} 0 R `.repeat(2)}] >>`,
+        ]),
+      ),
+      32: "<< /Type /Pages /Count 0 /Kids [] >>",
+    }),
+    "a table of objects without end": tableOfObjects("/W [0 0 0] /Index [0 9999999999]"),
+    "a table of objects with rows of a gigabyte": tableOfObjects("/W [1 1000000000 1]"),
+    "a table of objects that goes on in itself": tableOfObjects("/W [1 2 1] /Prev 15"),
+    "two million blanks in a page": changed("/Type /Page ", `/Type /Page${" %\n".repeat(700_000)}`),
     "only a signature": Buffer.from("%PDF-1.7\n%%EOF"),
     "rubbish before the signature": Buffer.concat([Buffer.alloc(900, "x"), onePage()]),
   };
   return Object.entries(pdfs).map(([name, bytes]) => ({ filename: `${name}.pdf`, content: bytes }));
+}
+
+function tableOfObjects(settings: string): Buffer {
+  const table = stream(
+    `/Type /XRef /Size 9 /Root 1 0 R /Filter /FlateDecode ${settings}`,
+    deflateSync("xxxxxxxx"),
+  );
+  return Buffer.concat([
+    Buffer.from("%PDF-1.5\n%\xe2\xe3\n1 0 obj\n", "latin1"),
+    table,
+    Buffer.from("\nendobj\nstartxref\n14\n%%EOF\n"),
+  ]);
 }
 
 function hostileArchives(): HostileFile[] {
