@@ -21,9 +21,16 @@ import { messageOf, QuarryError } from "./errors.ts";
 import { type Ingested, type IngestOptions, ingest } from "./ingest/ingest.ts";
 import { Items } from "./ingest/items.ts";
 import { itemLanes } from "./ingest/lane.ts";
+import {
+  droppedTables,
+  type LegacyQueuesOptions,
+  type LegacyTableReport,
+  migrateQueues,
+} from "./ingest/legacy.ts";
+import { columnsOf, openLegacySource } from "./ingest/legacy-source.ts";
 import { type ItemQueues, itemQueues } from "./ingest/queue.ts";
 import { SearchableDocuments } from "./ingest/searchable.ts";
-import { createLog, type Log } from "./log.ts";
+import { createLog, hideSecrets, type Log } from "./log.ts";
 import type { OpenedParts } from "./parts.ts";
 import { Crew } from "./queue/crew.ts";
 import type { Queue } from "./queue/declaration.ts";
@@ -57,8 +64,8 @@ export interface Quarry {
   ingest(paths: readonly string[], options?: IngestOptions): Promise<Ingested>;
   /** Starts lanes and a janitor in this process. */
   work(options?: WorkOptions): Promise<Crew>;
-  /** Brings over documents of the system before, from its own database or from this one. */
-  migrateLegacy(fromUrl?: string): Promise<LegacyReport>;
+  /** Brings over documents and queues of the systems before, from their own database or from this one. */
+  migrateLegacy(fromUrl?: string, options?: LegacyQueuesOptions): Promise<LegacySystemReport>;
   /** For workers that are not processes of this program. */
   readonly remote: RemoteWork;
   /** Processes and workers elsewhere that are at work, unless other states are asked for. */
@@ -72,6 +79,10 @@ export interface Quarry {
   /** Whether what is handed in now would be kept. */
   readiness(): Promise<Readiness>;
   close(): Promise<void>;
+}
+
+export interface LegacySystemReport extends LegacyReport {
+  readonly queues: readonly LegacyTableReport[];
 }
 
 export interface QueueCounts {
@@ -226,10 +237,25 @@ class App implements Quarry {
     });
   }
 
-  async migrateLegacy(fromUrl?: string): Promise<LegacyReport> {
-    if (fromUrl === undefined) return migrateLegacy(this.#documentsParts);
+  async migrateLegacy(fromUrl?: string, options?: LegacyQueuesOptions): Promise<LegacySystemReport> {
+    if (fromUrl === undefined) return this.#migrateLegacy(this.#app.database, "", options);
     const from = openDatabase(fromUrl);
-    return migrateLegacy(this.#documentsParts, from).finally(() => from.close());
+    return this.#migrateLegacy(from, hideSecrets(fromUrl), options).finally(() => from.close());
+  }
+
+  async #migrateLegacy(from: Database, name: string, options?: LegacyQueuesOptions) {
+    const { database, itemQueue } = this.#app;
+    const source = await openLegacySource(from, name);
+    const hasQueues = source.tables.length > 0 || (await droppedTables(database, name)).length > 0;
+    const columns = await columnsOf(from, "documents");
+    const hasDocuments = columns.has("convert_status") || columns.has("index_status");
+    // Where there is neither, the migration of documents says what it looked for.
+    const documents =
+      hasDocuments || !hasQueues
+        ? await migrateLegacy(this.#documentsParts, from)
+        : { documents: 0, pages: 0, chunks: 0, alreadyThere: 0 };
+    const queues = await migrateQueues({ database, queues: itemQueue, source }, options);
+    return { ...documents, queues };
   }
 
   workers(states?: readonly WorkerState[]): Promise<WorkerProcess[]> {

@@ -85,3 +85,42 @@ end $$;
 create trigger unified_queue_run_again after update of status on unified_queue
     for each row when (new.next_op is not null and old.status = 'in_progress' and new.status <> 'in_progress')
     execute function run_item_again();
+
+-- The tables that this queue replaces, where they were found, and what became of them.
+create table legacy_tables (
+    -- The database they are in; empty when it is this one.
+    source text not null,
+    name text not null,
+    rows bigint not null,
+    migrated_at timestamp with time zone not null,
+    deprecated_at timestamp with time zone not null,
+    dropped_at timestamp with time zone,
+    primary key (source, name)
+);
+
+-- What became of each of their rows.
+create table legacy_rows (
+    id text primary key not null,
+    table_name text not null,
+    row_key text not null,
+    outcome text not null check (outcome in ('brought', 'merged', 'finished', 'unmapped')),
+    queue_id text,
+    reason text,
+    recorded_at timestamp with time zone not null,
+    finished_at timestamp with time zone
+);
+
+create index legacy_rows_item on legacy_rows(queue_id) where queue_id is not null;
+create index legacy_rows_unmapped on legacy_rows(table_name) where outcome = 'unmapped';
+
+-- An item that is done is forgotten after a while; that its row was accounted for is not.
+-- keep
+create function finish_legacy_row() returns trigger language plpgsql as $$
+begin
+    update legacy_rows set finished_at = now() where queue_id = old.queue_id and finished_at is null;
+    return null;
+end $$;
+-- end
+
+create trigger unified_queue_legacy_finished after delete on unified_queue
+    for each row when (old.status = 'done') execute function finish_legacy_row();

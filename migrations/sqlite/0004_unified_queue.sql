@@ -80,3 +80,39 @@ begin
     where queue_id = new.queue_id;
 end;
 -- end
+
+-- The tables that this queue replaces, where they were found, and what became of them.
+create table legacy_tables (
+    -- The database they are in; empty when it is this one.
+    source text not null,
+    name text not null,
+    rows integer not null,
+    migrated_at text not null,
+    deprecated_at text not null,
+    dropped_at text,
+    primary key (source, name)
+);
+
+-- What became of each of their rows.
+create table legacy_rows (
+    id text primary key not null,
+    table_name text not null,
+    row_key text not null,
+    outcome text not null check (outcome in ('brought', 'merged', 'finished', 'unmapped')),
+    queue_id text,
+    reason text,
+    recorded_at text not null,
+    finished_at text
+);
+
+create index legacy_rows_item on legacy_rows(queue_id) where queue_id is not null;
+create index legacy_rows_unmapped on legacy_rows(table_name) where outcome = 'unmapped';
+
+-- An item that is done is forgotten after a while; that its row was accounted for is not.
+-- keep
+create trigger unified_queue_legacy_finished after delete on unified_queue
+when old.status = 'done'
+begin
+    update legacy_rows set finished_at = strftime('%Y-%m-%dT%H:%M:%fZ') where queue_id = old.queue_id and finished_at is null;
+end;
+-- end

@@ -8,12 +8,14 @@ import { addDocuments } from "./documents.ts";
 import { addEmbeddings } from "./embeddings.ts";
 import { addIngest } from "./ingest.ts";
 import { addLanes } from "./lanes.ts";
+import { addMcp } from "./mcp.ts";
 import { addMigrate } from "./migrate.ts";
 import { plain } from "./output.ts";
 import { addQueue } from "./queue.ts";
 import { addSearch } from "./search.ts";
 import { addServe } from "./serve.ts";
 import { addStatus } from "./status.ts";
+import { addWatch } from "./watch.ts";
 import { addWork } from "./work.ts";
 
 const EXAMPLES = `
@@ -35,6 +37,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   // Whoever reads our output may stop reading; the work is still ended properly.
   process.stdout.on("error", () => undefined);
   addIngest(program);
+  addWatch(program);
   addSearch(program);
   addStatus(program);
   addDocuments(program);
@@ -43,6 +46,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   addWork(program);
   addServe(program);
   addLanes(program);
+  addMcp(program);
   addMigrate(program);
   addDemo(program, systemClock);
   try {

@@ -56,7 +56,7 @@ export interface DocumentsParts {
 }
 
 const TRIES_MAX = 5;
-const NAME = /^[\p{L}\p{N}][\p{L}\p{N} _.:/@-]{0,99}$/u;
+const NAME = /^[\p{L}\p{N}_][\p{L}\p{N} _.:/@-]{0,99}$/u;
 
 /** Everything one can do with documents. */
 export class Documents {
@@ -271,7 +271,7 @@ export function checkedName(what: "tenant" | "collection", name: string): string
   if (NAME.test(name)) return name;
   throw new QuarryError(
     "invalid_input",
-    `${JSON.stringify(name)} cannot be a ${what}: use 1 to 100 letters, digits and _ . : / @ - and begin with a letter or digit`,
+    `${JSON.stringify(name)} cannot be a ${what}: use 1 to 100 letters, digits and _ . : / @ - and begin with a letter, a digit or _`,
   );
 }
 

@@ -9,7 +9,17 @@ export interface Merged {
 }
 
 const COLUMNS = [
-  ...["queue_id", "item_type", "op", "tenant_id", "collection", "priority", "status", "created_at", "updated_at"],
+  ...[
+    "queue_id",
+    "item_type",
+    "op",
+    "tenant_id",
+    "collection",
+    "priority",
+    "status",
+    "created_at",
+    "updated_at",
+  ],
   ...["idempotency_key", "payload_json", "retry_count", "max_retries", "error_message", "last_error_at"],
   ...["branch", "metadata", "run_after", "lease_ms", "completed_at", "fair_tag"],
 ];

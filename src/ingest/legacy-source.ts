@@ -1,7 +1,14 @@
 import type { Database, Session } from "../database/database.ts";
 import { literal, quoted } from "../database/dialect.ts";
 import { QuarryError } from "../errors.ts";
-import { FACT_NAMES, FACTS, type Fact, LEGACY_TABLES, type LegacyFacts, type LegacyTable } from "./legacy-tables.ts";
+import {
+  FACT_NAMES,
+  FACTS,
+  type Fact,
+  LEGACY_TABLES,
+  type LegacyFacts,
+  type LegacyTable,
+} from "./legacy-tables.ts";
 
 /** The database that the old tables are in. */
 export interface LegacySource {
@@ -33,6 +40,7 @@ export async function openLegacySource(database: Database, name: string): Promis
     const columns = await columnsOf(database, table.name);
     if (columns.size === 0) continue;
     checkRequired(table, columns);
+    await refuseWithoutRowid(database, table);
     tables.push({ ...table, selects: selectsOf(columns, messages) });
   }
   return { database, name, tables, isWritable: await isWritable(database, tables) };
@@ -42,7 +50,7 @@ export async function columnsOf(database: Database, table: string): Promise<Set<
   const sql =
     database.dialect.name === "postgres"
       ? `select a.attname::text as name from pg_attribute as a join pg_class as c on c.oid = a.attrelid where c.oid = to_regclass(${literal(table)}) and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped`
-      : `select c.name from pragma_table_list as t, pragma_table_info(t.name) as c where t.schema = 'main' and t.type = 'table' and t.wr = 0 and t.name = ${literal(table)}`;
+      : `select c.name from pragma_table_list as t, pragma_table_info(t.name) as c where t.schema = 'main' and t.type = 'table' and t.name = ${literal(table)}`;
   return new Set((await database.query(sql)).map((row) => String(row.name)));
 }
 
@@ -55,24 +63,31 @@ function checkRequired(table: LegacyTable, columns: ReadonlySet<string>): void {
   );
 }
 
-function selectsOf(columns: ReadonlySet<string>, messages: ReadonlySet<string>): Record<Fact, string> {
-  const column = (fact: Fact) => {
-    const name = FACTS[fact].find((one) => columns.has(one));
-    return name === undefined ? undefined : `t.${quoted(name)}`;
-  };
-  const selects = FACT_NAMES.map((fact) => [fact, asText(column(fact) ?? "null")]);
-  const message = ["error_message", "message"].find((name) => messages.has(name));
-  const errorId = column("errorId");
-  if (!(message && errorId && messages.has("id"))) return Object.fromEntries(selects);
-  const told = `select m.${quoted(message)} from messages as m where m.id = ${errorId}`;
-  return {
-    ...Object.fromEntries(selects),
-    error: `coalesce(${asText(column("error") ?? "null")}, ${asText(`(${told})`)})`,
-  };
+/** SQLite's rows are read in the order of their row ids. */
+async function refuseWithoutRowid(database: Database, { name }: LegacyTable): Promise<void> {
+  if (database.dialect.name === "postgres") return;
+  const sql = `select 1 from pragma_table_list where schema = 'main' and name = ${literal(name)} and wr = 1`;
+  if ((await database.query(sql)).length === 0) return;
+  const message = `${name} cannot be read: it is WITHOUT ROWID. Nothing was changed; copy it into an ordinary table of that name first.`;
+  throw new QuarryError("schema_mismatch", message);
 }
 
-function asText(expression: string): string {
-  return `substr(cast(${expression} as text), 1, ${TEXT_CHARS_MAX})`;
+function selectsOf(columns: ReadonlySet<string>, messages: ReadonlySet<string>): Record<Fact, string> {
+  const found = (fact: Fact) =>
+    FACTS[fact].filter((name) => columns.has(name)).map((name) => `t.${quoted(name)}`);
+  const message = ["error_message", "message"].find((name) => messages.has(name));
+  const told = (errorId: string) =>
+    `(select m.${quoted(message!)} from messages as m where m.id = ${errorId})`;
+  const elsewhere = message !== undefined && messages.has("id") ? found("errorId").map(told) : [];
+  return Object.fromEntries(
+    FACT_NAMES.map((fact) => [fact, firstText([...found(fact), ...(fact === "error" ? elsewhere : [])])]),
+  ) as Record<Fact, string>;
+}
+
+/** The first that is not null, whatever its type. */
+function firstText(expressions: readonly string[]): string {
+  const texts = expressions.map((one) => `substr(cast(${one} as text), 1, ${TEXT_CHARS_MAX})`);
+  return texts.length > 1 ? `coalesce(${texts.join(", ")})` : (texts[0] ?? "cast(null as text)");
 }
 
 /** A SQLite file that cannot be written cannot be opened either. */
@@ -112,7 +127,11 @@ export function pagesOf(
 ): AsyncGenerator<PositionedRow[]> {
   const facts = FACT_NAMES.map((fact) => `${table.selects[fact]} as ${quoted(fact)}`).join(", ");
   return database.dialect.name === "postgres"
-    ? pagesOfCursor(session, table, `select t.ctid::text as position, ${facts} from ${quoted(table.name)} as t`)
+    ? pagesOfCursor(
+        session,
+        table,
+        `select t.ctid::text as position, ${facts} from ${quoted(table.name)} as t`,
+      )
     : pagesByRowid(session, table, `select t.rowid as position, ${facts} from ${quoted(table.name)} as t`);
 }
 

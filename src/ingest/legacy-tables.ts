@@ -4,7 +4,7 @@ import { type Operation, PRIORITIES, PRIORITY_MAX } from "./queue.ts";
 
 /**
  * The five tables that the unified queue replaces: which of their columns tell what, and what a row becomes. A fact
- * stands in the first of its columns that the table has; docs/migrating.md has the same as a table.
+ * stands in the first of its columns that the table has and that is not null; docs/migrating.md has the same as a table.
  */
 export const FACTS = {
   key: ["queue_id", "id"],
