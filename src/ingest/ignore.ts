@@ -8,6 +8,8 @@ export interface IgnoreRules {
   whyLeftOut(path: string, isFolder: boolean): string | undefined;
   /** The same rules, and those that a folder's own .gitignore adds. */
   within(folder: string): Promise<IgnoreRules>;
+  /** The same for a .gitignore of that folder that was read already. */
+  with(folder: string, gitignore: string): IgnoreRules;
 }
 
 interface Layer {
@@ -29,7 +31,7 @@ export function ignoreRules(options: {
 
 function rulesOf(known: { root: string; wanted: Ignore | undefined; layers: readonly Layer[] }): IgnoreRules {
   const { root, wanted, layers } = known;
-  return {
+  const rules: IgnoreRules = {
     whyLeftOut: (path, isFolder) => {
       if (isIgnored(layers, path, isFolder)) return "left out by a pattern or a .gitignore";
       if (isFolder || !wanted || wanted.ignores(below(root, path))) return undefined;
@@ -37,10 +39,12 @@ function rulesOf(known: { root: string; wanted: Ignore | undefined; layers: read
     },
     within: async (folder) => {
       const text = await readFile(join(folder, ".gitignore"), "utf8").catch(() => undefined);
-      if (text === undefined) return rulesOf(known);
-      return rulesOf({ ...known, layers: [...layers, { base: folder, rules: ignore().add(text) }] });
+      return text === undefined ? rules : rules.with(folder, text);
     },
+    with: (folder, gitignore) =>
+      rulesOf({ ...known, layers: [...layers, { base: folder, rules: ignore().add(gitignore) }] }),
   };
+  return rules;
 }
 
 /** The nearest .gitignore that has something to say decides. */

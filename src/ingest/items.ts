@@ -53,7 +53,7 @@ export interface EnqueuedItem {
 
 const ROWS_PER_STATEMENT_MAX = 500;
 const LOOK_EVERY_MS = 200;
-const NAME = /^[\p{L}\p{N}][\p{L}\p{N} _.:/@-]{0,99}$/u;
+const NAME = /^[\p{L}\p{N}_][\p{L}\p{N} _.:/@-]{0,99}$/u;
 
 /** Everything that changes comes in here. */
 export class Items {
@@ -300,6 +300,6 @@ function checkedName(what: string, name: string): string {
   if (NAME.test(name)) return name;
   throw new QuarryError(
     "invalid_input",
-    `${what}: use 1 to 100 letters, digits and _ . : / @ - and begin with a letter or digit`,
+    `${what}: use 1 to 100 letters, digits and _ . : / @ - and begin with a letter, a digit or _`,
   );
 }

@@ -92,7 +92,8 @@ async function* scanFolder(folder: string, walk: Walk): AsyncGenerator<Found> {
   }
 }
 
-function whySkipped(name: string, kind: "file" | "folder" | "other"): string | undefined {
+/** What a name alone tells. */
+export function whySkipped(name: string, kind: "file" | "folder" | "other"): string | undefined {
   if (kind === "other") return "a link or a device";
   if (name.startsWith(".")) return "hidden";
   if (kind === "folder") return FOLDERS_SKIPPED.has(name) ? "made by tools" : undefined;
