@@ -138,9 +138,9 @@ class Watching {
     })
       .on("all", (_event, path) => (isReady ? this.#touch(path) : found.add(path)))
       .on("error", (error) => {
-        this.#failure = asFatal(error);
-        if (!this.#failure) this.#log.warn({ error: messageOf(error) }, "watching");
-        else resolve();
+        this.#log.warn({ error: messageOf(error) }, "watching");
+        this.#failure ??= asFatal(error);
+        if (this.#failure) resolve();
         this.#wake.resolve();
       })
       .on("ready", resolve);
