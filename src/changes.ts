@@ -38,31 +38,66 @@ const SOURCES: readonly Source[] = [
 const LOOK_EVERY_MS = 500;
 const ROWS_PER_LOOK_MAX = 5_000;
 /** A transaction is dated by its beginning: one that took long appears among what was seen before. */
-const OVERLAP_MS = 2_000;
+const OVERLAP_MS = 5_000;
 
 /**
  * Follows what happens to documents and jobs, whichever process does it, by looking at what was written since the
- * last look. A change is told once; changes of one row that follow each other closely are told as one.
+ * last look. A change is told once; changes of one row that follow each other closely are told as one. The first
+ * answer is empty and comes when nothing can be missed any more. Going on from an earlier time, what happened shortly before it
+ * is told again: it may have been written by a transaction that had not ended then.
  */
 export async function* followChanges(
   database: Database,
   options: { since?: string | undefined; signal: AbortSignal },
 ): AsyncGenerator<Changes> {
-  let since = options.since ?? (await timeOf(database));
-  const told = new Map<string, string>();
+  const startedAt = await timeOf(database);
+  const told = new Told();
+  let since =
+    options.since === undefined ? startedAt : isoTime(Math.max(OVERLAP_MS, Date.parse(options.since)));
+  if (options.since === undefined) {
+    const { rows } = await lookSince(database, since);
+    told.add(rows.filter(({ at }) => at <= startedAt));
+  }
+  yield { changes: [], isIncomplete: false };
   while (!options.signal.aborted) {
-    const from = told.size === 0 ? since : isoTime(Date.parse(since) - OVERLAP_MS);
-    const found = await Promise.all(SOURCES.map((source) => look(database, source, from)));
-    const isIncomplete = found.some((rows) => rows.length === ROWS_PER_LOOK_MAX);
-    const changes = found.flat().filter(({ row, at }) => told.get(String(row.id)) !== at);
+    const { rows, isIncomplete } = await lookSince(database, since);
+    const changes = rows.filter((change) => !told.has(change));
     changes.sort((one, other) => (one.at < other.at ? -1 : 1));
-    since = isIncomplete ? await timeOf(database) : (changes.at(-1)?.at ?? since);
-    for (const { row, at } of changes) told.set(String(row.id), at);
-    const oldest = Date.parse(since) - 2 * OVERLAP_MS;
-    for (const [id, at] of told) if (Date.parse(at) < oldest) told.delete(id);
+    told.add(changes);
+    const newest = isIncomplete ? await timeOf(database) : (changes.at(-1)?.at ?? since);
+    // What a late transaction wrote is older than what was told before it.
+    if (newest > since) since = newest;
+    told.forgetBefore(Date.parse(since) - 2 * OVERLAP_MS);
     yield { changes, isIncomplete };
     await pause(LOOK_EVERY_MS, options.signal);
   }
+}
+
+/** Rows as they were last told. Two changes may bear the same time, so the whole row counts. */
+class Told {
+  readonly #rows = new Map<string, { readonly at: string; readonly content: string }>();
+
+  has({ row, at }: Change): boolean {
+    const last = this.#rows.get(String(row.id));
+    return last?.at === at && last.content === JSON.stringify(row);
+  }
+
+  add(changes: readonly Change[]): void {
+    for (const { row, at } of changes) this.#rows.set(String(row.id), { at, content: JSON.stringify(row) });
+  }
+
+  forgetBefore(ms: number): void {
+    for (const [id, { at }] of this.#rows) if (Date.parse(at) < ms) this.#rows.delete(id);
+  }
+}
+
+async function lookSince(
+  database: Database,
+  since: string,
+): Promise<{ rows: Change[]; isIncomplete: boolean }> {
+  const from = isoTime(Date.parse(since) - OVERLAP_MS);
+  const found = await Promise.all(SOURCES.map((source) => look(database, source, from)));
+  return { rows: found.flat(), isIncomplete: found.some((rows) => rows.length === ROWS_PER_LOOK_MAX) };
 }
 
 async function look(database: Database, { kind, table, columns }: Source, from: string): Promise<Change[]> {

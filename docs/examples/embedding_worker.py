@@ -3,7 +3,7 @@
     QUARRY_EMBEDDING_MODEL=letters quarry serve &
     python3 embedding_worker.py http://127.0.0.1:7310
 """
-import json, os, sys, time, urllib.error, urllib.request
+import http.client, json, os, sys, time, urllib.error, urllib.request
 
 SERVER = sys.argv[1].rstrip("/")
 KEY = os.environ.get("QUARRY_API_KEY")
@@ -33,13 +33,16 @@ def settled(task):
         return {**ticket, "outcome": "retry", "reason": repr(error)}
 
 
-worker = post("/workers/register", {"host": os.uname().nodename, "version": "1.0", "lanes": ["embeddings"]})
+me = {"host": os.uname().nodename, "version": "1.0", "lanes": ["embeddings"]}
+worker = None
 while True:
     try:
-        claim = {"worker_id": worker["id"], "limit": 50, "wait_seconds": 20}
-        tasks = post("/queues/embeddings/claim", claim)["tasks"]
+        worker = worker or post("/workers/register", me)["id"]
+        tasks = post("/queues/embeddings/claim", {"worker_id": worker, "limit": 50, "wait_seconds": 20})["tasks"]
         if tasks:
-            post("/queues/embeddings/settle", {"worker_id": worker["id"], "tasks": [settled(task) for task in tasks]})
-    except urllib.error.URLError as error:
+            post("/queues/embeddings/settle", {"worker_id": worker, "tasks": [settled(task) for task in tasks]})
+    except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, urllib.error.HTTPError) and error.code == 404:
+            worker = None  # Forgotten: register again.
         print(f"trying again in 5 s: {error}", file=sys.stderr)
         time.sleep(5)

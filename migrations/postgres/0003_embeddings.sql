@@ -184,7 +184,7 @@ create index idx_embedding_jobs_created_at on embedding_jobs(created_at);
 create index idx_embedding_jobs_pending on embedding_jobs(priority, created_at) where status = 'pending';
 create index idx_embedding_jobs_processing on embedding_jobs(started_at) where status = 'processing';
 create index embedding_jobs_project on embedding_jobs(project_id);
-create index embedding_jobs_embedded on embedding_jobs(embedding_model) where status = 'completed';
+create index embedding_jobs_embedded on embedding_jobs(embedding_model, text_hash) where status = 'completed';
 create index embedding_job_failures_project on embedding_job_failures(project_id);
 create index embedding_job_failures_created on embedding_job_failures(created_at, id);
 create index embedding_job_failures_rule on embedding_job_failures(rule_id);

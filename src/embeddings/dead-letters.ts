@@ -52,12 +52,15 @@ export class DeadLetters {
     return this.#take(choice, async () => undefined);
   }
 
-  /** Some at a time, so that no transaction grows with the number of failures. */
+  /**
+   * Some at a time, so that no transaction grows with the number of failures. Only those that were there at the
+   * beginning: what is driven again may fail again at once, and would be taken for ever.
+   */
   async #take(
     choice: DeadLetterChoice,
     use: (rows: Row[], enqueue: (jobs: readonly object[]) => Promise<unknown>) => Promise<void>,
   ): Promise<number> {
-    const { sql, params } = this.#takeSql(choice);
+    const { sql, params } = this.#takeSql(choice, await this.#now());
     let taken = 0;
     for (let last = AT_ONCE_MAX; last === AT_ONCE_MAX; taken += last) {
       last = await this.#database.transaction(async (transaction) => {
@@ -69,10 +72,18 @@ export class DeadLetters {
     return taken;
   }
 
-  #takeSql({ ids, olderThanMs }: DeadLetterChoice): { sql: string; params: unknown[] } {
+  async #now(): Promise<unknown> {
+    const given = this.#database.now();
+    if (given !== null) return given;
+    // As text: the column is more exact than a time in this program.
+    const [row] = await this.#database.query("select now()::text as now");
+    return row!.now;
+  }
+
+  #takeSql({ ids, olderThanMs }: DeadLetterChoice, startedAt: unknown): { sql: string; params: unknown[] } {
     const { dialect } = this.#database;
-    const params: unknown[] = [this.#database.now()];
-    const terms = [`${dialect.now} is not null`];
+    const params: unknown[] = [startedAt];
+    const terms = [`failed_at <= ${dialect.now}`];
     if (ids) terms.push(dialect.isOneOf("id", params.push(dialect.keys(ids)), "uuid"));
     if (olderThanMs !== undefined)
       terms.push(

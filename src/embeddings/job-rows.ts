@@ -54,6 +54,8 @@ export interface JobPage {
 }
 
 export const JOBS_LISTED_MAX = 1_000;
+/** In a list; a page of whole texts could be larger than a string may be. */
+export const TEXT_LISTED_CHARS_MAX = 5_000;
 
 const COLUMNS = [
   "id",
@@ -107,7 +109,7 @@ export async function readJobs(database: Database, ids: readonly string[]): Prom
   return ids.flatMap((id) => jobs.get(id.toLowerCase()) ?? []);
 }
 
-/** Newest first. Pages by the position of the last job, so that a page never skips or repeats one. */
+/** Newest first, with the beginnings of their texts. Pages by the position of the last job, so that a page never skips or repeats one. */
 export async function listJobs(database: Database, options: JobListOptions): Promise<JobPage> {
   const limit = options.limit ?? 100;
   if (!(Number.isInteger(limit) && limit >= 1 && limit <= JOBS_LISTED_MAX))
@@ -127,7 +129,7 @@ export async function listJobs(database: Database, options: JobListOptions): Pro
   const where = `${terms.length > 0 ? `where ${terms.join(" and ")}` : ""} order by created_at desc, id desc limit ${limit + 1}`;
   const halves = tablesOf(options.status).map(
     (table) =>
-      `select * from (${selectFrom(database, table)}, ${isText} as position from ${table} ${where}) as ${table}_page`,
+      `select * from (${selectFrom(database, table, true)}, ${isText} as position from ${table} ${where}) as ${table}_page`,
   );
   const sql = `${halves.join(" union all ")} order by created_at desc, id desc limit ${limit + 1}`;
   const rows = await database.query(sql, params);
@@ -144,9 +146,14 @@ function tablesOf(status: JobStatus | undefined): string[] {
   return status === "failed" ? [FAILURES] : [JOBS];
 }
 
-function selectFrom(database: Database, table: string): string {
+function selectFrom(database: Database, table: string, isListed = false): string {
   const never = database.dialect.name === "postgres" ? "null::timestamptz" : "null";
-  return `select ${COLUMNS.join(", ")}, ${table === JOBS ? "run_after" : never} as run_after`;
+  const columns = COLUMNS.map((name) =>
+    isListed && name === "input_text"
+      ? `substr(input_text, 1, ${TEXT_LISTED_CHARS_MAX}) as input_text`
+      : name,
+  );
+  return `select ${columns.join(", ")}, ${table === JOBS ? "run_after" : never} as run_after`;
 }
 
 function positionOf(cursor: string): [string, string] {

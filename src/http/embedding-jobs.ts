@@ -1,5 +1,5 @@
 import { z } from "@hono/zod-openapi";
-import { type EmbeddingJob, JOBS_LISTED_MAX } from "../embeddings/job-rows.ts";
+import { type EmbeddingJob, JOBS_LISTED_MAX, TEXT_LISTED_CHARS_MAX } from "../embeddings/job-rows.ts";
 import { JOBS_CREATED_MAX, newJobSchema } from "../embeddings/jobs.ts";
 import { JOB_PRIORITIES, JOB_STATUSES } from "../embeddings/queue.ts";
 import type { Api, ApiParts } from "./api.ts";
@@ -117,6 +117,7 @@ export function addEmbeddingJobRoutes(api: Api, { quarry: { embeddings } }: ApiP
       scope: "read",
       tag,
       summary: "Lists jobs, newest first",
+      description: `Of each text only the first ${TEXT_LISTED_CHARS_MAX} characters; a job alone has the whole.`,
       query: z.strictObject({
         status: z.enum(JOB_STATUSES).optional(),
         priority: z.enum(JOB_PRIORITIES).optional(),

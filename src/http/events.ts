@@ -9,6 +9,8 @@ const KINDS = ["document", "embedding_job"] as const satisfies readonly Change["
 /** A stream that says nothing for long is taken for dead by what stands in between. */
 const SILENT_LOOKS_MAX = 30;
 
+const EVENT_ID = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/;
+
 /** What happens, as it happens. */
 export function addEventRoutes(api: Api, { quarry }: ApiParts): void {
   let streams = 0;
@@ -18,9 +20,9 @@ export function addEventRoutes(api: Api, { quarry }: ApiParts): void {
     signal: AbortSignal,
   ): AsyncGenerator<string> {
     streams++;
-    let silentLooks = 0;
+    // The first word comes with the first look: whoever has read it misses nothing from then on.
+    let silentLooks = SILENT_LOOKS_MAX;
     try {
-      yield ": Quarry\n\n";
       for await (const { changes, isIncomplete } of quarry.changes({ since: wanted.since, signal })) {
         const told = changes
           .filter(({ kind, row }) => wanted.kind.includes(kind) && (!wanted.id || row.id === wanted.id))
@@ -28,7 +30,7 @@ export function addEventRoutes(api: Api, { quarry }: ApiParts): void {
         if (isIncomplete) told.push("event: overflow\ndata: {}\n\n");
         if (told.length === 0 && ++silentLooks < SILENT_LOOKS_MAX) continue;
         silentLooks = 0;
-        yield told.join("") || ": nothing new\n\n";
+        yield told.join("") || ": listening\n\n";
       }
     } finally {
       streams--;
@@ -43,7 +45,7 @@ export function addEventRoutes(api: Api, { quarry }: ApiParts): void {
       tag: "Status",
       summary: "Status changes of documents and embedding jobs, as they happen",
       description:
-        "Server-sent events: `event` is the kind, `data` the row as it is now. With `Last-Event-ID` (browsers send it by themselves) a stream goes on where it broke off. `overflow` says that more happened than could be told: look at the lists.",
+        "Server-sent events: `event` is the kind, `data` the row as it is now. With `Last-Event-ID` (browsers send it by themselves) a stream goes on where it broke off; what happened in the last moments before may be told again. `overflow` says that more happened than could be told: look at the lists.",
       query: z.strictObject({
         kind: z.array(z.enum(KINDS)).max(KINDS.length).optional().describe("Only these; all unless said."),
         id: z.uuid().optional().describe("Only this document or job."),
@@ -55,7 +57,7 @@ export function addEventRoutes(api: Api, { quarry }: ApiParts): void {
       if (streams >= STREAMS_MAX)
         throw new QuarryError("resource_exhausted", `${STREAMS_MAX} streams are open already: close some`);
       const since = headers["last-event-id"];
-      if (since !== undefined && Number.isNaN(Date.parse(since)))
+      if (since !== undefined && !(EVENT_ID.test(since) && Date.parse(since) >= 0))
         throw new QuarryError("invalid_input", "Last-Event-ID is not the id of an event");
       const wanted = { kind: query.kind ?? KINDS, id: query.id?.toLowerCase(), since };
       return reply(200, events(wanted, AbortSignal.any([signal, stopping])));

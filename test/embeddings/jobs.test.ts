@@ -146,6 +146,29 @@ for (const { name, open } of [...DATABASES, PGVECTOR]) {
       await assert.rejects(desk.jobs.read(jobs[1]!.id), { code: "not_found" });
     });
 
+    it("that fail again at once are driven once, not for ever", async () => {
+      if (test.database.dialect.name !== "sqlite") return;
+      const failures = 501;
+      await desk.query(
+        `insert into embedding_job_failures (id, priority, embedding_model, input_text, text_hash, attempts, max_attempts, created_at, error_message, failed_at)
+         with recursive n(i) as (select 1 union all select i + 1 from n where i < ${failures})
+         select printf('00000000-0000-4000-8000-%012d', i), 'normal', '${MODEL}', 'bad ' || i, 'h' || i, 3, 3, '2026-01-01T00:00:00.000Z', 'no', '2026-01-01T00:00:00.000Z' from n`,
+      );
+      await desk.query(
+        "create trigger fails_at_once after insert on embedding_jobs begin update embedding_jobs set status = 'failed', error_message = 'again' where id = new.id; end",
+      );
+      assert.equal(await desk.jobs.deadLetters.redrive(), failures);
+      await desk.query("drop trigger fails_at_once");
+      assert.equal(await desk.jobs.deadLetters.count(), failures);
+    });
+
+    it("are listed with the beginning of their text, and alone with all of it", async () => {
+      const { id } = await desk.jobs.create({ input_text: "long ".repeat(100_000) });
+      const { jobs } = await desk.jobs.list({ status: "pending" });
+      assert.equal(jobs[0]!.input_text, "long ".repeat(1_000));
+      assert.equal((await desk.jobs.read(id)).input_text.length, 500_000);
+    });
+
     it("are cancelled while they wait or run, and too late afterwards", async () => {
       const waiting = await desk.jobs.create({ input_text: "waiting" });
       assert.equal(await desk.jobs.cancel(waiting.id.toUpperCase()), "cancelled");

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { remoteEmbeddings } from "../../src/embeddings/remote.ts";
+import { Pauses } from "../../src/queue/pauses.ts";
 import { RemoteWork } from "../../src/queue/remote.ts";
 import { WorkerProcesses } from "../../src/queue/worker-processes.ts";
 import { DATABASES, type TestDatabase } from "../support/databases.ts";
@@ -104,6 +105,44 @@ for (const { name, open } of DATABASES) {
       ]);
       const back = await desk.jobs.read(job.id);
       assert.deepEqual([back.status, back.attempts], ["pending", 1]);
+    });
+
+    it("may not write about what another worker holds, even with its token", async () => {
+      const job = await desk.jobs.create({ input_text: "not yours" });
+      const [task] = (await claim()).claims;
+      const { id: other } = await remote.register({ host: "x", lanes: [], capabilities: {} });
+      const result = { embedding_vector: vector };
+      for (const outcome of [
+        { kind: "done" as const, result },
+        { kind: "failed" as const, reason: "mischief" },
+        { kind: "released" as const },
+      ])
+        assert.deepEqual(await remote.settle("embeddings", other, [{ ...task!, ...outcome }]), ["lost"]);
+      assert.deepEqual(await remote.extend("embeddings", other, [task!]), new Set());
+      assert.equal((await desk.jobs.read(job.id)).status, "processing");
+      assert.deepEqual(await remote.settle("embeddings", worker, [{ ...task!, kind: "done", result }]), [
+        "done",
+      ]);
+    });
+
+    it("may not speak for a process of this program", async () => {
+      const workers = new WorkerProcesses(test.database, { silentMs: 60_000 });
+      await workers.beat("a-process", ["embeddings"]);
+      await assert.rejects(remote.leave("a-process"), { code: "not_found" });
+      await assert.rejects(remote.heartbeat("a-process"), { code: "not_found" });
+      const asProcess = { worker: "a-process", limit: 1, waitMs: 0, signal };
+      await assert.rejects(remote.claim("embeddings", asProcess), { code: "not_found" });
+      assert.deepEqual(await workers.gone(), []);
+    });
+
+    it("are given nothing while their lane is paused, and go on at once afterwards", async () => {
+      const pauses = new Pauses(test.database);
+      await pauses.pause("embeddings");
+      await desk.jobs.create({ input_text: "rests" });
+      assert.deepEqual((await claim()).claims, []);
+      const waiting = claim(1, 60_000);
+      await pauses.resume("embeddings");
+      assert.equal((await waiting).claims.length, 1);
     });
 
     it("that hand in nonsense are refused, and the task stays theirs", async () => {

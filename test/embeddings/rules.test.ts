@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { promisify } from "node:util";
-import { fromStored } from "../../src/embeddings/vectors.ts";
+import { fromStored, toStored } from "../../src/embeddings/vectors.ts";
 import { DATABASES, PGVECTOR, type TestDatabase } from "../support/databases.ts";
 import { findPsql } from "../support/psql.ts";
 import { type Desk, MODEL, openDesk, until, vectorOf } from "./desk.ts";
@@ -148,7 +148,45 @@ for (const { name, open } of [...DATABASES, PGVECTOR]) {
         [await embeddingOf(ONE), await embeddingOf(TWO)],
         [vectorOf("same text "), vectorOf("same text ")],
       );
-      if (test.database.dialect.name === "postgres") assert.equal(desk.calls.length, 1);
+      assert.deepEqual(desk.calls, [["same text "]]);
+      const [paid] = await desk.query("select sum(tokens_used) as tokens from embedding_jobs");
+      assert.equal(Number(paid!.tokens), 10);
+    });
+
+    it("that say what was embedded before need no worker where the database can tell", async () => {
+      if (test.database.dialect.name === "sqlite") return;
+      await desk.query(
+        `insert into rules (id, rule_id, title, guidance) values ('${ONE}', 'R1', 'old', 'hat')`,
+      );
+      await work();
+      await writeFromOutside(
+        test,
+        `insert into rules (id, rule_id, title, guidance) values ('${TWO}', 'R2', 'old', 'hat')`,
+      );
+      assert.deepEqual(await embeddingOf(TWO), vectorOf("old hat "));
+      const [second] = await desk.query(
+        `select status, tokens_used, embedding_dimensions from embedding_jobs where rule_id = '${TWO}'`,
+      );
+      assert.deepEqual(second, { status: "completed", tokens_used: 0, embedding_dimensions: 8 });
+    });
+
+    it("that change leave other jobs made for them alone", async () => {
+      await desk.query(`insert into rules (id, rule_id, title, guidance) values ('${ONE}', 'R1', 'A', 'B')`);
+      const asked = await desk.jobs.create({ input_text: "a summary of it", rule_id: ONE });
+      await desk.query(`update rules set guidance = 'C' where id = '${ONE}'`);
+      assert.deepEqual((await jobs()).map((job) => job.input_text).toSorted(), ["A C ", "a summary of it"]);
+      assert.equal((await desk.jobs.read(asked.id)).status, "pending");
+    });
+
+    it("are served after somebody else has completed a job in the design's own words", async () => {
+      await desk.query(`insert into rules (id, rule_id, title, guidance) values ('${ONE}', 'R1', 'A', 'B')`);
+      const stored = toStored(vectorOf("by hand"), desk.jobs.vectorType);
+      await desk.query(
+        `update embedding_jobs set status = 'completed', completed_at = ${test.database.dialect.mark(1)}, embedding_vector = ${test.database.dialect.mark(2)}, embedding_dimensions = 8`,
+        [new Date().toISOString(), stored],
+      );
+      assert.deepEqual(await embeddingOf(ONE), vectorOf("by hand"));
+      assert.deepEqual(await desk.query("select id from embedding_jobs where has_turn"), []);
     });
 
     it("that are deleted take their jobs with them", async () => {

@@ -80,7 +80,14 @@ describe("events", () => {
   });
 
   it("refuse what is no id of an event", async () => {
-    for (const id of ["yesterday", "1", "2026", "2026-01-01", "0000-01-01T00:00:00Z", "Tue Mar 01 2022 (x)"]) {
+    for (const id of [
+      "yesterday",
+      "1",
+      "2026",
+      "2026-01-01",
+      "0000-01-01T00:00:00Z",
+      "Tue Mar 01 2022 (x)",
+    ]) {
       const response = await serving.ask("/events", { headers: { "last-event-id": id } });
       assert.equal(response.status, 400, id);
       await response.body?.cancel();
