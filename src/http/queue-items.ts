@@ -1,7 +1,15 @@
 import { z } from "@hono/zod-openapi";
 import { ITEMS_LISTED_MAX } from "../ingest/item-rows.ts";
 import { ENQUEUE_VERDICTS } from "../ingest/items.ts";
-import { ITEM_STATUSES, ITEM_TYPES, OPERATIONS, PRIORITY_MAX } from "../ingest/queue.ts";
+import { PAYLOADS } from "../ingest/payloads.ts";
+import {
+  ITEM_STATUSES,
+  ITEM_TYPES,
+  type ItemType,
+  OPERATIONS,
+  OPERATIONS_OF,
+  PRIORITY_MAX,
+} from "../ingest/queue.ts";
 import type { Api, ApiParts } from "./api.ts";
 import { json, reply } from "./route.ts";
 
@@ -41,11 +49,12 @@ const Item = z
   .openapi("QueueItem");
 
 const name = z.string().min(1).max(100);
-const NewItem = z
-  .strictObject({
-    item_type: z.enum(ITEM_TYPES),
-    op: z.enum(OPERATIONS),
-    payload: fields.describe("What it is about; its fields depend on the type. Others are kept."),
+/** What an item of each type may be asked to do, and with what. */
+function newItem<Type extends ItemType>(type: Type) {
+  return z.strictObject({
+    item_type: z.literal(type),
+    op: z.enum(OPERATIONS_OF[type]),
+    payload: PAYLOADS[type],
     tenant_id: name.optional(),
     collection: name.optional(),
     priority: z
@@ -57,7 +66,20 @@ const NewItem = z
     branch: z.string().max(300).optional(),
     metadata: fields.optional(),
     max_retries: z.int().min(1).max(100).optional(),
-  })
+  });
+}
+
+const NewItem = z
+  .discriminatedUnion("item_type", [
+    newItem("content"),
+    newItem("file"),
+    newItem("folder"),
+    newItem("project"),
+    newItem("library"),
+    newItem("delete_tenant"),
+    newItem("delete_document"),
+    newItem("rename"),
+  ])
   .openapi("NewQueueItem");
 
 const Enqueued = z

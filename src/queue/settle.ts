@@ -175,10 +175,15 @@ export class Settler {
     const keys = missing.map(({ claim }) => claim.key);
     const rows = await this.#database.query(this.#sql.lookUp, [this.#database.dialect.keys(keys)]);
     const found = new Map(rows.map((row) => [row[KEY] as Key, row]));
-    for (const { claim } of missing) {
+    for (const { claim, outcome } of missing) {
       const row = found.get(claim.key);
       const isOurs =
-        row && Number(row[TOKEN]) === claim.token && row[STATUS] !== this.#queue.statuses.running;
+        row &&
+        Number(row[TOKEN]) === claim.token &&
+        // Another outcome than this one may have been written with the same token.
+        (outcome.kind === "done"
+          ? row[STATUS] === this.#queue.statuses.done
+          : row[STATUS] !== this.#queue.statuses.running);
       if (isOurs) statuses.set(claim.key, String(row[STATUS]));
     }
   }

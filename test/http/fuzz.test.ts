@@ -96,6 +96,7 @@ async function fuzz(serving: Serving, numRuns: number): Promise<{ text: string; 
     await writeFile(path, `The text of document ${number}.`);
     await serving.quarry.documents.add({ path });
   }
+  await failSomeItems(serving);
   const described = await serving.ask("/openapi.json", { headers: { "x-api-key": KEY } });
   const document = (await described.json()) as Document;
   const operations = operationsOf(document);
@@ -107,6 +108,20 @@ async function fuzz(serving: Serving, numRuns: number): Promise<{ text: string; 
     text: `${operations.length} operations; ${counts.join(", ")}`,
     never: never.map(({ method, path }) => `${method} ${path}`),
   };
+}
+
+/** There is something to be tried again. */
+async function failSomeItems({ quarry }: Serving): Promise<void> {
+  const items = await quarry.queue.enqueueMany(
+    Array.from({ length: DOCUMENTS }, (_, number) => ({
+      item_type: "file",
+      op: "ingest",
+      payload: { file_path: `/nowhere/${number}.txt` },
+    })),
+  );
+  const crew = await quarry.work({ lanes: ["items"] });
+  await quarry.queue.finished(items.map((item) => item.queue_id));
+  await crew.stop();
 }
 
 /** All but streams, which do not end. */
@@ -293,7 +308,8 @@ function likely(seen: readonly Seen[], field: string, tag: string): readonly See
 function remember(value: unknown, seen: Seen[], place: { tag: string; field: string }): void {
   if (typeof value === "string" && isNaming(place.field) && value.length > 0 && value.length < 100) {
     if (seen.length >= SEEN_MAX) seen.shift();
-    seen.push({ ...place, value });
+    // Items call theirs by the name of its column.
+    seen.push({ ...place, field: place.field === "queue_id" ? "id" : place.field, value });
   } else if (value !== null && typeof value === "object") {
     for (const [key, item] of Object.entries(value).slice(0, 50))
       remember(item, seen, Array.isArray(value) ? place : { ...place, field: key });

@@ -72,7 +72,7 @@ describe("queue items over HTTP", () => {
     const before = (await ask("/queue/items")).body.items.length;
     for (const [item, detail] of [
       [file("relative"), /payload\.file_path/],
-      [{ ...file("/x"), op: "scan" }, /op: an item of type file takes ingest, update, delete/],
+      [{ ...file("/x"), op: "scan" }, /op: .*"ingest"\|"update"\|"delete"/],
       [{ ...file("/x"), tenant_id: " " }, /tenant_id/],
     ] as const) {
       const refused = await post("/queue/items", [file("/fine"), item]);
