@@ -3,7 +3,7 @@ import type { Database } from "./database/database.ts";
 
 /** A row as it is after something happened to it. */
 export interface Change {
-  readonly kind: "document" | "embedding_job";
+  readonly kind: "document" | "embedding_job" | "queue_item";
   /** When it happened, by the database's clock; also where to go on from. */
   readonly at: string;
   readonly row: Readonly<Record<string, unknown>>;
@@ -33,6 +33,14 @@ const SOURCES: readonly Source[] = [
   },
   { kind: "embedding_job", table: "embedding_jobs", columns: JOB_COLUMNS },
   { kind: "embedding_job", table: "embedding_job_failures", columns: JOB_COLUMNS },
+  {
+    kind: "queue_item",
+    table: "unified_queue",
+    columns: [
+      ...["queue_id as id", "item_type", "op", "tenant_id", "collection", "status", "priority"],
+      ...["worker_id", "document_id", "error_message"],
+    ],
+  },
 ];
 
 const LOOK_EVERY_MS = 500;
@@ -41,7 +49,7 @@ const ROWS_PER_LOOK_MAX = 5_000;
 const OVERLAP_MS = 5_000;
 
 /**
- * Follows what happens to documents and jobs, whichever process does it, by looking at what was written since the
+ * Follows what happens to documents, jobs and items, whichever process does it, by looking at what was written since the
  * last look. A change is told once; changes of one row that follow each other closely are told as one. The first
  * answer is empty and comes when nothing can be missed any more. Going on from an earlier time, what happened shortly before it
  * is told again: it may have been written by a transaction that had not ended then.

@@ -10,8 +10,12 @@ export interface Place {
   readonly collection?: string | undefined;
 }
 
-/** Which of them: with this source, below this folder, or all. */
-export type Where = { readonly source: string } | { readonly folder: string } | "all";
+/** Which of them: this one, with this source, below this folder, or all. */
+export type Where =
+  | { readonly id: string }
+  | { readonly source: string }
+  | { readonly folder: string }
+  | "all";
 
 export interface SourceRow {
   readonly id: string;
@@ -24,6 +28,7 @@ interface Parts {
 }
 
 const PAGE = 200;
+const PASSES_MAX = 5;
 
 /** Current documents by where they came from, in the order of their ids, a page at a time. */
 export async function* documentsFrom(
@@ -46,6 +51,17 @@ export async function* documentsFrom(
 
 /** Deletes them, some at a time. Returns how many. */
 export async function removeFrom(parts: Parts, place: Place, where: Where): Promise<number> {
+  let removed = 0;
+  // A version that was taken in while its predecessor went is found by the next pass.
+  for (let pass = 0; pass < PASSES_MAX; pass++) {
+    const found = await removePass(parts, place, where);
+    removed += found;
+    if (found === 0) break;
+  }
+  return removed;
+}
+
+async function removePass(parts: Parts, place: Place, where: Where): Promise<number> {
   let removed = 0;
   for await (const rows of documentsFrom(parts, place, where)) {
     const ids = rows.map(({ id }) => id);
@@ -100,6 +116,8 @@ function termsOf(database: Database, { tenant, collection }: Place, where: Where
   const params: unknown[] = [tenant];
   const terms = [`tenant = ${mark(1)}`];
   if (collection !== undefined) terms.push(`collection = ${mark(params.push(collection))}`);
+  if (where !== "all" && "id" in where)
+    terms.push(database.dialect.isOneOf("id", params.push(database.dialect.keys([where.id])), "uuid"));
   if (where !== "all" && "source" in where) terms.push(`source = ${mark(params.push(where.source))}`);
   if (where !== "all" && "folder" in where) terms.push(...belowTerms(database, where.folder, params));
   return { terms, params };
@@ -109,7 +127,8 @@ function termsOf(database: Database, { tenant, collection }: Place, where: Where
 function belowTerms(database: Database, folder: string, params: unknown[]): string[] {
   const { mark } = database.dialect;
   const start = folder.endsWith(sep) ? folder : folder + sep;
-  const length = mark(params.push(start.length));
+  // The databases count characters; a string's length counts some of them twice.
+  const length = mark(params.push([...start].length));
   const prefix = mark(params.push(start));
   const isPostgres = database.dialect.name === "postgres";
   return [

@@ -1,31 +1,44 @@
+import { lstat } from "node:fs/promises";
 import { basename } from "node:path";
-import type { NewDocument } from "../documents/documents.ts";
-import { QuarryError } from "../errors.ts";
+import type { Added, NewDocument } from "../documents/documents.ts";
+import { isQuarryError, QuarryError } from "../errors.ts";
+import type { Ticket } from "../queue/outcome.ts";
 import type { ItemParts, Job, Result } from "./handle.ts";
+import { realPath } from "./scan.ts";
 
 /** A file becomes a document, and the item is done when that can be searched. */
 export async function handleFile(parts: ItemParts, job: Job<"file">): Promise<Result> {
   const { file_path: path } = job.payload;
-  if (job.op === "delete") return removeSource(parts, job, path);
-  return takeIn(parts, job, { path, source: path, filename: basename(path) });
+  const source = await realPath(path);
+  const isGone = job.payload.as_found === true ? !(await isFile(path)) : job.op === "delete";
+  if (isGone) return removeSource(parts, job, source);
+  return takeIn(parts, job, { path, source, filename: basename(path) });
+}
+
+/** What cannot be looked at may be there. */
+export async function isFile(path: string): Promise<boolean> {
+  return lstat(path).then(
+    (info) => info.isFile(),
+    (error: NodeJS.ErrnoException) => error.code !== "ENOENT" && error.code !== "ENOTDIR",
+  );
 }
 
 export async function takeIn(
-  { documents, items, searchable }: ItemParts,
-  job: Pick<Job, "claim" | "tenant" | "collection" | "metadata" | "attempt" | "payload" | "signal">,
+  parts: ItemParts,
+  job: Pick<Job, "claim" | "tenant" | "collection" | "metadata" | "isRetried" | "payload" | "signal">,
   document: Pick<NewDocument, "path" | "source" | "filename" | "title"> & {
     metadata?: Record<string, unknown>;
   },
 ): Promise<Result> {
+  const { documents, searchable } = parts;
   const { id, change } = await documents.add({
     ...document,
     tenant: job.tenant,
     collection: job.collection,
     metadata: { ...job.metadata, ...document.metadata },
-    // What failed is tried again when the item is.
-    isRetried: job.attempt > 1 || job.payload.retry === true,
+    isRetried: job.isRetried || job.payload.retry === true,
   });
-  await items.noteDocument(job.claim, id);
+  await noteDocument(parts, job.claim, { id, change });
   const reached = await searchable.reached(id, job.signal);
   if (reached === "failed") {
     const { failures } = await documents.show(id);
@@ -35,6 +48,20 @@ export async function takeIn(
     );
   }
   return { document_id: id, change, state: reached };
+}
+
+/** An item that was cancelled while its file was being copied leaves no new document behind. */
+async function noteDocument(
+  { items, documents }: ItemParts,
+  claim: Ticket,
+  { id, change }: Pick<Added, "id" | "change">,
+): Promise<void> {
+  if (await items.noteDocument(claim, id)) return;
+  if (change === "added" && !(await items.exists(String(claim.key))))
+    await documents.delete(id).catch((error) => {
+      if (!isQuarryError(error, "not_found")) throw error;
+    });
+  throw new QuarryError("lease_lost", `item ${claim.key} was cancelled, or another worker has it now`);
 }
 
 export async function removeSource(

@@ -1,10 +1,10 @@
-import { lstat } from "node:fs/promises";
 import { QuarryError } from "../errors.ts";
 import type { ItemParts, Job, Result } from "./handle.ts";
+import { isFile } from "./handle-file.ts";
 import type { NewItem } from "./items.ts";
 import { describeProject } from "./project.ts";
 import { PRIORITIES } from "./queue.ts";
-import { type ScanOptions, scan } from "./scan.ts";
+import { realFolder, type ScanOptions, scan } from "./scan.ts";
 
 /** Items are written this many at a time: memory does not grow with the folder. */
 const ITEMS_PER_WRITE = 500;
@@ -38,12 +38,15 @@ export async function handleProject(parts: ItemParts, job: Job<"project">): Prom
   return { ...project, ...found };
 }
 
+/** Files that were found and wait in line would bring the folder back, so they go first. */
 async function removeBelow(
-  { documents }: ItemParts,
-  { tenant, collection }: Job,
-  folder: string,
+  { documents, items }: ItemParts,
+  { id, tenant, collection }: Job,
+  root: string,
 ): Promise<Result> {
-  return { removed: await documents.removeFrom({ tenant, collection }, { folder }) };
+  const folder = await realFolder(root);
+  const cancelled = await items.cancelBelow(folder, { before: id });
+  return { removed: await documents.removeFrom({ tenant, collection }, { folder }), cancelled };
 }
 
 async function scanAll(
@@ -57,7 +60,8 @@ async function scanAll(
   const child = (op: "ingest" | "delete", path: string): NewItem => ({
     item_type: "file",
     op,
-    payload: { file_path: path, ...again },
+    // By the time that it is worked on, the file may have come or gone: what is found then counts.
+    payload: { file_path: path, as_found: true, ...again },
     tenant_id: job.tenant,
     collection: job.collection,
     priority,
@@ -70,7 +74,7 @@ async function scanAll(
   let batch: NewItem[] = [];
   const write = async () => {
     job.signal.throwIfAborted();
-    await parts.items.enqueueMany(batch);
+    await parts.items.enqueueMany(batch, job);
     batch = [];
   };
   for await (const found of scan([root], { ...rules, except: parts.except })) {
@@ -85,9 +89,9 @@ async function scanAll(
     if (batch.length >= ITEMS_PER_WRITE) await write();
   }
   let gone = 0;
-  for await (const rows of parts.documents.from(job, { folder: root })) {
+  for await (const rows of parts.documents.from(job, { folder: await realFolder(root) })) {
     for (const { source } of rows) {
-      if (await isThere(source)) continue;
+      if (await isFile(source)) continue;
       gone++;
       batch.push(child("delete", source));
     }
@@ -95,11 +99,4 @@ async function scanAll(
   }
   await write();
   return { files, skipped, skipped_some: skippedSome, gone };
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return lstat(path).then(
-    (info) => info.isFile(),
-    (error: NodeJS.ErrnoException) => error.code !== "ENOENT" && error.code !== "ENOTDIR",
-  );
 }

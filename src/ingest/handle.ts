@@ -40,7 +40,8 @@ export interface Job<Type extends ItemType = ItemType> {
   readonly tenant: string;
   readonly collection: string;
   readonly priority: number;
-  readonly attempt: number;
+  /** What failed before is tried again: somebody asked for it, or it is not the first attempt. */
+  readonly isRetried: boolean;
   readonly payload: Payload<Type>;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly signal: AbortSignal;
@@ -60,7 +61,7 @@ export function handleItem(parts: ItemParts, task: Task<ItemPayload>): Promise<R
     tenant: task.row.tenant_id,
     collection: task.row.collection,
     priority: task.row.priority,
-    attempt: task.attempt,
+    isRetried: task.attempt > 1 || task.row.last_enqueue === "retried",
     payload: checkedPayload(type, parsed("payload_json", json)),
     metadata: parsed("metadata", task.row.metadata ?? "{}") as Record<string, unknown>,
     signal: task.signal,

@@ -6,11 +6,12 @@ import { uuidv7 } from "../ids.ts";
 import type { Queue } from "../queue/declaration.ts";
 import { stringify } from "../queue/enqueue.ts";
 import type { Ticket } from "../queue/outcome.ts";
-import { type CancelVerdict, openQueue, type QueueStore } from "../queue/store.ts";
+import { type CancelVerdict, cancelTopic, openQueue, type QueueStore } from "../queue/store.ts";
 import { refuseUnstorable } from "../queue/text.ts";
 import { type Item, type ItemFilter, type ItemPage, itemOf, listItems } from "./item-rows.ts";
 import { type ItemsProgress, itemsFamily, itemsProgress } from "./items-progress.ts";
 import { idempotencyKey } from "./keys.ts";
+import { openItems, openItemsBelow } from "./open-items.ts";
 import { checkedPayload, checkOperation } from "./payloads.ts";
 import {
   type ItemPayload,
@@ -59,12 +60,14 @@ const NAME = /^[\p{L}\p{N}_][\p{L}\p{N} _.:/@-]{0,99}$/u;
 export class Items {
   readonly #database: Database;
   readonly #queue: Queue<ItemPayload>;
+  readonly #oldest: Queue<ItemPayload>;
   readonly #store: QueueStore<ItemPayload>;
   readonly #upsertSql: Statement;
 
   constructor(database: Database, queues: ItemQueues) {
     this.#database = database;
     this.#queue = queues.items;
+    this.#oldest = queues.oldest;
     this.#store = openQueue(database, queues.items);
     this.#upsertSql = upsertStatement(database);
   }
@@ -74,12 +77,26 @@ export class Items {
     return enqueued!;
   }
 
-  /** All or none, in the order given. */
-  async enqueueMany(items: readonly NewItem[]): Promise<EnqueuedItem[]> {
+  /** All or none, in the order given; with a claim, only while that stands. */
+  async enqueueMany(items: readonly NewItem[], options: { claim?: Ticket } = {}): Promise<EnqueuedItem[]> {
+    const { claim } = options;
     const rows = items.map((item) => this.#rowOf(item));
-    const enqueued = await this.#database.transaction((transaction) => this.#upsert(transaction, rows));
-    for (const { name } of [this.#queue, { name: "items.oldest" }]) this.#database.notify(name);
+    const enqueued = await this.#database.transaction(async (transaction) => {
+      if (claim) await this.#hold(transaction, claim);
+      return this.#upsert(transaction, rows);
+    });
+    for (const { name } of [this.#queue, this.#oldest]) this.#database.notify(name);
     return enqueued;
+  }
+
+  /** Whoever cancels the item waits until the transaction is over, and finds what it wrote. */
+  async #hold(transaction: Transaction, { key, token }: Ticket): Promise<void> {
+    const { mark, name } = this.#database.dialect;
+    const lock = name === "postgres" ? " for share" : "";
+    const sql = `select 1 as held from unified_queue where queue_id = ${mark(1)} and lease_token = ${mark(2)} and status = 'in_progress'${lock}`;
+    const rows = await transaction.query({ name: "items.hold", sql }, [key, token]);
+    if (rows.length === 0)
+      throw new QuarryError("lease_lost", `item ${key} was cancelled, or another worker has it now`);
   }
 
   async read(id: string): Promise<Item> {
@@ -87,6 +104,11 @@ export class Items {
     const [row] = await this.#database.query({ name: "items.read", sql }, [id]);
     if (row) return itemOf(row);
     throw new QuarryError("not_found", `there is no item ${JSON.stringify(id)}: see quarry queue list`);
+  }
+
+  async exists(id: string): Promise<boolean> {
+    const sql = `select 1 as found from unified_queue where queue_id = ${this.#database.dialect.mark(1)}`;
+    return (await this.#database.query({ name: "items.exists", sql }, [id])).length > 0;
   }
 
   list(filter: ItemFilter = {}): Promise<ItemPage> {
@@ -113,54 +135,87 @@ export class Items {
     return itemsFamily(this.#database, ids, options);
   }
 
-  /** Notes what an item has become, for those who follow it, while its claim stands. */
-  async noteDocument(claim: Ticket, documentId: string): Promise<void> {
+  /** Notes what an item has become, for those who follow it, while its claim stands. Returns whether it does. */
+  async noteDocument(claim: Ticket, documentId: string): Promise<boolean> {
     const { mark } = this.#database.dialect;
-    const sql = `update unified_queue set document_id = ${mark(1)} where queue_id = ${mark(2)} and lease_token = ${mark(3)} and status = 'in_progress'`;
-    await this.#database.query({ name: "items.note", sql }, [documentId, claim.key, claim.token]);
+    const sql = `update unified_queue set document_id = ${mark(1)} where queue_id = ${mark(2)} and lease_token = ${mark(3)} and status = 'in_progress' returning queue_id`;
+    const params = [documentId, claim.key, claim.token];
+    return (await this.#database.query({ name: "items.note", sql }, params)).length > 0;
   }
 
   /** Puts an item back into line that failed or is done, with fresh counters. */
   async retry(id: string): Promise<Item> {
+    await this.#markRetried({ queue_id: id });
     const retried = await this.#store.retry([id], { includeDone: true });
     const item = await this.read(id);
     if (retried.length > 0) return item;
     throw new QuarryError("too_late", `item ${id} is ${item.status} already`);
   }
 
-  retryFailed(filter: Omit<ItemFilter, "status"> = {}): Promise<number> {
+  async retryFailed(filter: Pick<ItemFilter, "item_type" | "tenant_id" | "collection"> = {}): Promise<number> {
     const where = Object.fromEntries(
       (["item_type", "tenant_id", "collection"] as const).flatMap((name) =>
         filter[name] === undefined ? [] : [[name, filter[name]]],
       ),
     );
+    await this.#markRetried({ ...where, status: "failed" });
     return this.#store.retryWhere({ status: "failed", where });
+  }
+
+  /** Their documents are tried again too, although the files are the same. */
+  async #markRetried(where: Readonly<Record<string, unknown>>): Promise<void> {
+    const { mark } = this.#database.dialect;
+    const terms = Object.keys(where).map((name, position) => `${quoted(name)} = ${mark(position + 1)}`);
+    const sql = `update unified_queue set last_enqueue = 'retried' where ${terms.join(" and ")} and status <> 'in_progress'`;
+    await this.#database.query(sql, Object.values(where));
   }
 
   /** A waiting item goes away, one that is worked on is taken from its worker, a finished one is too late. */
   async cancel(id: string): Promise<Extract<CancelVerdict, "cancelled" | "aborted">> {
-    const verdict = (await this.#store.cancel([id])).get(id);
+    const verdict = (await this.#cancel([id])).get(id);
     if (verdict === "cancelled" || verdict === "aborted") return verdict;
     const { status } = await this.read(id);
     throw new QuarryError("too_late", `item ${id} is ${status} and cannot be cancelled`);
   }
 
-  /** Takes back everything that waits or runs in some tenant's name. Returns how many. */
-  async cancelAll(filter: Pick<ItemFilter, "tenant_id">, options: { except: string }): Promise<number> {
+  /** Takes back everything that runs or waits in some tenant's name. Returns how many. */
+  async cancelAll(filter: { tenant_id: string }, options: { except: string }): Promise<number> {
     let cancelled = 0;
-    for (const status of ["pending", "in_progress"] as const) {
-      for (let after: string | undefined; ; ) {
-        const page = await this.list({ ...filter, status, limit: ROWS_PER_STATEMENT_MAX, after });
-        const ids = page.items.map((item) => item.queue_id).filter((id) => id !== options.except);
-        const verdicts = await this.#store.cancel(ids);
-        cancelled += [...verdicts.values()].filter(
-          (verdict) => verdict !== "not_found" && verdict !== "too_late",
-        ).length;
-        if (page.next === undefined) break;
-        after = page.next;
-      }
+    // What runs goes first: it may still put others into line.
+    for (const status of ["in_progress", "pending"] as const)
+      for await (const ids of openItems(this.#database, { ...filter, status }))
+        cancelled += await this.cancelSome(ids.filter((id) => id !== options.except));
+    return cancelled;
+  }
+
+  /**
+   * Takes back what was to be done with files below a folder when somebody asked for the item `before`; what came later
+   * stands. Returns how many.
+   */
+  async cancelBelow(folder: string, options: { before: string }): Promise<number> {
+    let cancelled = 0;
+    for (const status of ["in_progress", "pending"] as const)
+      for await (const ids of openItemsBelow(this.#database, folder, { ...options, status }))
+        cancelled += await this.cancelSome(ids);
+    return cancelled;
+  }
+
+  /** Those that have ended meanwhile are left alone. Returns how many were taken back. */
+  async cancelSome(ids: readonly string[]): Promise<number> {
+    let cancelled = 0;
+    for (let start = 0; start < ids.length; start += ROWS_PER_STATEMENT_MAX) {
+      const verdicts = await this.#cancel(ids.slice(start, start + ROWS_PER_STATEMENT_MAX));
+      for (const verdict of verdicts.values())
+        if (verdict === "cancelled" || verdict === "aborted") cancelled++;
     }
     return cancelled;
+  }
+
+  async #cancel(ids: readonly string[]) {
+    const verdicts = await this.#store.cancel(ids);
+    // The store tells its own lane; the other one has the same rows.
+    this.#database.notify(cancelTopic(this.#oldest));
+    return verdicts;
   }
 
   prune(options: { doneOlderThanMs?: number; failedOlderThanMs?: number }): Promise<number> {
@@ -252,6 +307,7 @@ function upsertStatement({ dialect }: Database): Statement {
     ...Object.fromEntries(given.map((name) => [name, source.column(name, "plain")])),
     created_at: dialect.now,
     updated_at: dialect.now,
+    enqueued_at: dialect.now,
     // A key can come back after its row was deleted; its tokens must not.
     lease_token: dialect.random,
   };
@@ -278,13 +334,16 @@ function upsertStatement({ dialect }: Database): Statement {
     retry_count: unlessRunning("retry_count", "0"),
     run_after: unlessRunning("run_after", "null"),
     completed_at: unlessRunning("completed_at", "null"),
-    parent_id: unlessRunning("parent_id", "coalesce(excluded.parent_id, unified_queue.parent_id)"),
+    document_id: unlessRunning("document_id", "null"),
+    result_json: unlessRunning("result_json", "null"),
+    parent_id: "coalesce(excluded.parent_id, unified_queue.parent_id)",
     next_op: ifRunning("op", "excluded.op"),
     next_payload_json: ifRunning("payload_json", "excluded.payload_json"),
     next_metadata: ifRunning("metadata", "excluded.metadata"),
     next_priority: ifRunning("priority", "excluded.priority"),
     last_enqueue: `case when ${isRunning} then 'runs_again' when ${isWaiting} then 'merged' else 'requeued' end`,
     updated_at: "excluded.updated_at",
+    enqueued_at: "excluded.enqueued_at",
     status: unlessRunning("status", "'pending'"),
   };
   const updates = Object.entries(set).map(([name, value]) => `${name} = ${value}`);

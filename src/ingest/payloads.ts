@@ -1,3 +1,4 @@
+import { normalize, sep } from "node:path";
 import { z } from "zod";
 import { QuarryError } from "../errors.ts";
 import { ITEM_TYPES, type ItemType, OPERATIONS_OF, type Operation } from "./queue.ts";
@@ -6,7 +7,8 @@ const path = z
   .string()
   .min(1)
   .max(4_096)
-  .regex(/^(\/|[A-Za-z]:[\\/])/, "give an absolute path");
+  .regex(/^(\/|[A-Za-z]:[\\/])/, "give an absolute path")
+  .overwrite(plainPath);
 const patterns = z.array(z.string().min(1).max(500)).max(1_000);
 
 /** What an item of each type is about. Fields that are not named here are kept as they are. */
@@ -60,6 +62,14 @@ export const PAYLOADS = {
 } as const satisfies Record<ItemType, z.ZodType>;
 
 export type Payload<Type extends ItemType> = z.output<(typeof PAYLOADS)[Type]>;
+
+/** One path has one spelling: /a/b, /a//b, /a/./b and /a/b/ are the same item and the same document. */
+function plainPath(given: string): string {
+  // A path of another system is kept as it is.
+  if (!given.startsWith(sep)) return given;
+  const plain = normalize(given);
+  return plain.length > 1 && plain.endsWith(sep) ? plain.slice(0, -1) : plain;
+}
 
 /** Refuses what makes no sense, with the path of the field. */
 export function checkedPayload<Type extends ItemType>(type: Type, payload: unknown): Payload<Type> {

@@ -58,6 +58,7 @@ export interface ItemPayload {
   payload_json: string;
   metadata: string | null;
   branch: string | null;
+  last_enqueue: string;
 }
 
 export interface ItemQueues {
@@ -97,7 +98,10 @@ export function itemQueues(): ItemQueues {
     attempts: { count: "failures", max: "max_retries" },
     lease: { ms: LEASE_MS, column: "lease_ms" },
     retry: exponential({ baseMs: 5_000, capMs: 300_000 }),
-    reads: ["item_type", "op", "tenant_id", "collection", "priority", "payload_json", "metadata", "branch"],
+    reads: [
+      ...["item_type", "op", "tenant_id", "collection", "priority", "payload_json", "metadata", "branch"],
+      "last_enqueue",
+    ],
     results: ["result_json"],
     retention: { doneMs: 7 * DAY_MS },
   } as const satisfies Partial<QueueDeclaration<ItemPayload>>;

@@ -1,5 +1,5 @@
 import { lstat, opendir, realpath } from "node:fs/promises";
-import { extname, join, resolve } from "node:path";
+import { basename, dirname, extname, join, resolve } from "node:path";
 import { messageOf } from "../errors.ts";
 import { type IgnoreRules, ignoreRules } from "./ignore.ts";
 
@@ -99,6 +99,19 @@ export function whySkipped(name: string, kind: "file" | "folder" | "other"): str
   if (kind === "folder") return FOLDERS_SKIPPED.has(name) ? "made by tools" : undefined;
   const extension = extname(name).toLowerCase();
   return EXTENSIONS_SKIPPED.has(extension) ? `${extension} files are no documents` : undefined;
+}
+
+/**
+ * The path under which scans and watchers know a folder: links on the way to it are followed. Of a folder that is gone,
+ * as far as the way is still there.
+ */
+export async function realFolder(path: string): Promise<string> {
+  return realpath(path).catch(() => (dirname(path) === path ? path : realPath(path)));
+}
+
+/** The same for a file, which may itself be a link. */
+export async function realPath(path: string): Promise<string> {
+  return join(await realFolder(dirname(path)), basename(path));
 }
 
 function realOrSame(path: string): Promise<string> {

@@ -79,6 +79,18 @@ describe("events", () => {
     stream.close();
   });
 
+  it("tell what happens to items of the queue", async () => {
+    const stream = await listen("/events?kind=queue_item");
+    const item = await serving.quarry.queue.enqueue({
+      item_type: "file",
+      op: "ingest",
+      payload: { file_path: "/watched" },
+    });
+    const { event, data } = await stream.next();
+    assert.deepEqual([event, data.id, data.status], ["queue_item", item.queue_id, "pending"]);
+    stream.close();
+  });
+
   it("refuse what is no id of an event", async () => {
     for (const id of [
       "yesterday",
