@@ -34,10 +34,10 @@ export const FULL_SCALE: Scale = {
 
 export const QUICK_SCALE: Scale = {
   rounds: 1,
-  requestMs: 1_000,
+  requestMs: 700,
   jobs: 3_000,
   callsMs: [5],
-  remoteJobs: 500,
+  remoteJobs: 300,
 };
 
 export const DATABASE_NAMES = ["SQLite", "PostgreSQL"] as const;

@@ -263,6 +263,7 @@ create trigger rules_make_jobs after insert or update on rules
     for each row execute function make_rule_job();
 
 -- A vector answers every job that waits for the same text and model, and goes to their rules while these still say it.
+-- By the hash alone: `coalesce` keeps planners from the index on the status, which finds every job that waits or was ever done.
 -- keep
 create function share_embedding() returns trigger language plpgsql set search_path from current as $$
 begin
@@ -283,13 +284,13 @@ begin
         embedding_vector = new.embedding_vector, embedding_dimensions = new.embedding_dimensions,
         processing_time_ms = 0, tokens_used = 0, worker_id = new.worker_id, worker_version = new.worker_version
     where text_hash = new.text_hash and embedding_model = new.embedding_model
-        and status in ('pending', 'retrying') and not has_turn;
+        and coalesce(status in ('pending', 'retrying'), false) and not has_turn;
     update rules
     set embedding = new.embedding_vector, embedding_model = new.embedding_model, embedding_text_hash = new.text_hash
     where id in (
             select rule_id from embedding_jobs
             where text_hash = new.text_hash and embedding_model = new.embedding_model
-                and rule_id is not null and status = 'completed'
+                and rule_id is not null and coalesce(status = 'completed', false)
         )
         and rule_text(rules) = new.input_text
         and (embedding is null or embedding_text_hash is distinct from new.text_hash

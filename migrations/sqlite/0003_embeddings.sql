@@ -166,6 +166,7 @@ end;
 -- end
 
 -- A vector answers every job that waits for the same text and model, and goes to their rules while these still say it.
+-- By the hash alone: `coalesce` keeps planners from the index on the status, which finds every job that waits or was ever done.
 -- keep
 create trigger embedding_jobs_share after update of status on embedding_jobs
 when new.status = 'completed' and old.status <> 'completed'
@@ -177,13 +178,13 @@ begin
         embedding_vector = new.embedding_vector, embedding_dimensions = new.embedding_dimensions,
         processing_time_ms = 0, tokens_used = 0, worker_id = new.worker_id, worker_version = new.worker_version
     where text_hash = new.text_hash and embedding_model = new.embedding_model
-        and status in ('pending', 'retrying') and not has_turn;
+        and coalesce(status in ('pending', 'retrying'), false) and not has_turn;
     update rules
     set embedding = new.embedding_vector, embedding_model = new.embedding_model, embedding_text_hash = new.text_hash
     where id in (
             select rule_id from embedding_jobs
             where text_hash = new.text_hash and embedding_model = new.embedding_model
-                and rule_id is not null and status = 'completed'
+                and rule_id is not null and coalesce(status = 'completed', false)
         )
         and rules.title || ' ' || rules.guidance || ' ' || coalesce(rules.rationale, '') = new.input_text
         and (embedding is null or embedding_text_hash is not new.text_hash or embedding_model is not new.embedding_model);
@@ -199,13 +200,13 @@ begin
         embedding_vector = new.embedding_vector, embedding_dimensions = new.embedding_dimensions,
         processing_time_ms = 0, tokens_used = 0, worker_id = new.worker_id, worker_version = new.worker_version
     where text_hash = new.text_hash and embedding_model = new.embedding_model
-        and status in ('pending', 'retrying') and not has_turn;
+        and coalesce(status in ('pending', 'retrying'), false) and not has_turn;
     update rules
     set embedding = new.embedding_vector, embedding_model = new.embedding_model, embedding_text_hash = new.text_hash
     where id in (
             select rule_id from embedding_jobs
             where text_hash = new.text_hash and embedding_model = new.embedding_model
-                and rule_id is not null and status = 'completed'
+                and rule_id is not null and coalesce(status = 'completed', false)
         )
         and rules.title || ' ' || rules.guidance || ' ' || coalesce(rules.rationale, '') = new.input_text
         and (embedding is null or embedding_text_hash is not new.text_hash or embedding_model is not new.embedding_model);

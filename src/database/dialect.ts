@@ -14,6 +14,17 @@ export interface Batch {
   readonly match: string;
   /** The nth value of the row's entry. */
   field(position: number, type: FieldType): string;
+  /** Columns of `table` taken from the nth value, a JSON object, each falling back to what the row has. */
+  merge(table: string, position: number, columns: readonly { name: string; kind: ColumnKind }[]): string;
+}
+
+/** JSON that goes into a batch as it stands. */
+export class Json {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
 }
 
 /** A batch that carries a token for each key and nothing else. */
@@ -47,8 +58,6 @@ export interface Dialect {
     table: string,
     index: number,
   ): { readonly from: string; column(name: string, kind: ColumnKind): string };
-  /** Columns of a row taken from a JSON value, each falling back to what the row has. */
-  merge(table: string, json: string, columns: readonly { name: string; kind: ColumnKind }[]): string;
   /** A condition that must not lead the planner to an index: rows are found by key, this only checks them. */
   check(condition: string): string;
   readonly skipLocked: string;
@@ -108,6 +117,12 @@ export const postgresDialect: Dialect = {
     match: `${column} = any($${index}::${POSTGRES_KEY[type]}[])`,
     field: (position, fieldType) =>
       `($${index + 1}::jsonb -> ${column}::text ->> ${position})::${POSTGRES_FIELD[fieldType]}`,
+    merge: (table, position, columns) => {
+      const names = columns.map(({ name }) => quoted(name));
+      const values = names.map((name) => `r.${name}`).join(", ");
+      const json = `$${index + 1}::jsonb -> ${column}::text -> ${position}`;
+      return `(${names.join(", ")}) = (select ${values} from jsonb_populate_record(${table}, coalesce(${json}, '{}')) as r)`;
+    },
   }),
   tokens: (column, index, type) => ({
     from: "",
@@ -120,11 +135,6 @@ export const postgresDialect: Dialect = {
     from: `json_populate_recordset(null::${table}, $${index}::json) as r`,
     column: (name) => `r.${quoted(name)}`,
   }),
-  merge: (table, json, columns) => {
-    const names = columns.map((column) => quoted(column.name));
-    const values = names.map((name) => `r.${name}`).join(", ");
-    return `(${names.join(", ")}) = (select ${values} from jsonb_populate_record(${table}, coalesce(${json}, '{}')) as r)`;
-  },
   check: (condition) => `coalesce(${condition}, false)`,
   // "No key": a claim does not hold up another process that inserts children of the row.
   skipLocked: " for no key update skip locked",
@@ -134,9 +144,8 @@ export const postgresDialect: Dialect = {
   greatest: (a, b) => `greatest(${a}, ${b})`,
   keys: (keys) => keys,
   batchParams: (entries) => {
-    const fields: Record<string, unknown[]> = Object.create(null);
-    for (const [key, ...values] of entries) fields[key] = values;
-    return [entries.map(([key]) => key), JSON.stringify(fields)];
+    const fields = entries.map(([key, ...values]) => `${JSON.stringify(String(key))}:${written(values)}`);
+    return [entries.map(([key]) => key), `{${fields.join(",")}}`];
   },
   tokenParams: (entries) => [entries.map(([key]) => key), tokensByKey(entries)],
   blob: (bytes) => `\\x${Buffer.from(bytes).toString("hex")}`,
@@ -154,6 +163,15 @@ export const sqliteDialect: Dialect = {
     from: ` from json_each(?${index}) as batch`,
     match: `${column} = batch.value ->> 0`,
     field: (position) => `(batch.value ->> ${position + 1})`,
+    // Paths into the entry: cut out first, an object of a few kB would be parsed again for every column.
+    merge: (_table, position, columns) =>
+      columns
+        .map(({ name, kind }) => {
+          const path = `$[${position + 1}]."${name}"`;
+          const isGiven = `json_type(batch.value, '${path}') is not null`;
+          return `${quoted(name)} = case when ${isGiven} then ${jsonValue("batch.value", path, kind)} else ${quoted(name)} end`;
+        })
+        .join(", "),
   }),
   // Read as they stand; the values of a nested array would be parsed once more for every row.
   tokens: (column, index) => ({
@@ -167,21 +185,14 @@ export const sqliteDialect: Dialect = {
     from: `json_each(?${index}) as r`,
     column: (name, kind) => jsonColumn("r.value", name, kind),
   }),
-  merge: (_table, json, columns) =>
-    columns
-      .map(({ name, kind }) => {
-        const isGiven = `json_type(${json}, '$."${name}"') is not null`;
-        return `${quoted(name)} = case when ${isGiven} then ${jsonColumn(json, name, kind)} else ${quoted(name)} end`;
-      })
-      .join(", "),
-  check: (condition) => condition,
+  check: (condition) => `coalesce(${condition}, false)`,
   skipLocked: "",
   lockParents: "",
   isSerial: true,
   random: "abs(random() % 1000000000)",
   greatest: (a, b) => `max(${a}, ${b})`,
   keys: (keys) => JSON.stringify(keys),
-  batchParams: (entries) => [JSON.stringify(entries)],
+  batchParams: (entries) => [`[${entries.map(written).join(",")}]`],
   tokenParams: (entries) => [tokensByKey(entries)],
   blob: (bytes) => Buffer.from(bytes).toString("hex"),
 };
@@ -194,8 +205,17 @@ function tokensByKey(entries: readonly BatchEntry[]): string {
   return `{${pairs.join(",")}}`;
 }
 
+function written(values: readonly unknown[]): string {
+  const texts = values.map((value) => (value instanceof Json ? value.text : JSON.stringify(value)));
+  return `[${texts.join(",")}]`;
+}
+
 function jsonColumn(json: string, name: string, kind: ColumnKind): string {
-  const value = `${json} ->> '$."${name}"'`;
-  if (kind === "json") return `nullif(${json} -> '$."${name}"', 'null')`;
+  return jsonValue(json, `$."${name}"`, kind);
+}
+
+function jsonValue(json: string, path: string, kind: ColumnKind): string {
+  const value = `${json} ->> '${path}'`;
+  if (kind === "json") return `nullif(${json} -> '${path}', 'null')`;
   return kind === "blob" ? `unhex(${value})` : value;
 }

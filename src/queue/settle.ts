@@ -1,5 +1,5 @@
 import type { Database, Row, Statement, Transaction } from "../database/database.ts";
-import type { BatchEntry } from "../database/dialect.ts";
+import { type BatchEntry, Json } from "../database/dialect.ts";
 import { QuarryError } from "../errors.ts";
 import type { Queue } from "./declaration.ts";
 import { stringify } from "./enqueue.ts";
@@ -158,14 +158,14 @@ export class Settler {
     return delayMs ?? this.#queue.retry.delayMs(claim.attempt, Math.random);
   }
 
-  #encodeResult(result: Row): string {
+  #encodeResult(result: Row): Json {
     for (const name of Object.keys(result)) {
       if (!this.#queue.results.includes(name)) {
         throw new QuarryError("invalid_input", `queue ${this.#queue.name} declares no result column ${name}`);
       }
     }
     const json = stringify(this.#database, result);
-    return isStorable(json) ? json : stringify(this.#database, cleanValue(result));
+    return new Json(isStorable(json) ? json : stringify(this.#database, cleanValue(result)));
   }
 
   /** Rows that this very token settled before: every other transition raises the token. */

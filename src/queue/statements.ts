@@ -163,7 +163,7 @@ class Compiler {
   #completeWithResults(): string {
     const batch = this.#batch(2);
     const columns = this.#queue.results.map((name) => ({ name, kind: kindOf(this.#queue, name) }));
-    const merged = columns.length > 0 ? this.#dialect.merge("t", batch.field(1, "json"), columns) : "";
+    const merged = columns.length > 0 ? batch.merge("t", 1, columns) : "";
     return `${this.#update(this.#completed(), this.#held(batch), batch.from, merged)} returning ${this.#returned()}`;
   }
 
