@@ -41,8 +41,10 @@ create table unified_queue (
     next_payload_json text,
     next_metadata text,
     next_priority integer,
-    -- What the last enqueueing of this key came to.
-    last_enqueue text not null default 'queued' check (last_enqueue in ('queued', 'merged', 'runs_again', 'requeued')),
+    next_fair_tag integer,
+    -- When this key came last, and what that came to; "retried": nobody enqueued it, but somebody put it back into line.
+    enqueued_at text,
+    last_enqueue text not null default 'queued' check (last_enqueue in ('queued', 'merged', 'runs_again', 'requeued', 'retried')),
 
     constraint operation_fits_item_type check (
         (item_type in ('content', 'file', 'library') and op in ('ingest', 'update', 'delete')) or
@@ -64,7 +66,8 @@ create index idx_unified_queue_worker on unified_queue(worker_id, status) where 
 create index unified_queue_created on unified_queue(created_at, queue_id);
 create index unified_queue_updated on unified_queue(updated_at);
 create index unified_queue_turns on unified_queue(tenant_id, priority, fair_tag);
-create index unified_queue_children on unified_queue(parent_id) where parent_id is not null;
+-- How far a family is can be counted in this index alone.
+create index unified_queue_children on unified_queue(parent_id, item_type, status, document_id) where parent_id is not null;
 -- Documents below a folder, for scans, deletions and renames.
 create index documents_by_source on documents(tenant, source);
 
@@ -75,8 +78,8 @@ when new.next_op is not null and old.status = 'in_progress' and new.status <> 'i
 begin
     update unified_queue
     set status = 'pending', op = new.next_op, payload_json = new.next_payload_json, metadata = new.next_metadata,
-        priority = new.next_priority, next_op = null, next_payload_json = null, next_metadata = null, next_priority = null,
-        retry_count = 0, run_after = null, completed_at = null
+        priority = new.next_priority, fair_tag = coalesce(new.next_fair_tag, fair_tag), next_fair_tag = null, next_op = null, next_payload_json = null, next_metadata = null, next_priority = null,
+        retry_count = 0, run_after = null, completed_at = null, document_id = null, result_json = null
     where queue_id = new.queue_id;
 end;
 -- end

@@ -9,7 +9,7 @@ import type { DocumentSummary } from "../documents/views.ts";
 import { isQuarryError, QuarryError } from "../errors.ts";
 import type { Ingested } from "../ingest/ingest.ts";
 import type { Item } from "../ingest/item-rows.ts";
-import type { ItemsProgress } from "../ingest/items-progress.ts";
+import type { ItemsOutcome, ItemsProgress } from "../ingest/items-progress.ts";
 import { PRIORITIES } from "../ingest/queue.ts";
 import type { Crew } from "../queue/crew.ts";
 import { noteOn } from "./documents.ts";
@@ -226,7 +226,9 @@ async function report(quarry: Quarry, output: Output, outcome: Outcome): Promise
   const { ingested, ids, seen, isWaiting, isStopped } = outcome;
   const items = await quarry.queue.family(ids, { limit: ITEMS_REPORTED_MAX });
   const documents = isWaiting ? await shownDocuments(quarry, seen.items.documentIds) : [];
-  const text = isWaiting || isStopped ? resultOf(outcome, items, documents) : await nextStep(quarry, outcome);
+  const taken = takenText(await quarry.queue.outcome(ids));
+  const text =
+    isWaiting || isStopped ? resultOf(outcome, { taken, items, documents }) : await nextStep(quarry, outcome);
   output.result({ items, refused: ingested.refused, progress: seen, documents }, text);
   const isBad =
     seen.items.failed > 0 || documents.some(({ state }) => state === "failed" || state === "partial");
@@ -257,28 +259,26 @@ async function nextStep(quarry: Quarry, { ids, seen }: Outcome): Promise<string>
 
 function resultOf(
   { isStopped }: Outcome,
-  items: readonly Item[],
-  documents: readonly DocumentSummary[],
+  {
+    taken,
+    items,
+    documents,
+  }: { taken: string; items: readonly Item[]; documents: readonly DocumentSummary[] },
 ): string {
   if (isStopped)
     return "Stopped. Nothing is lost: `quarry up`, or the same command again, goes on where it stopped.";
-  const parts = [takenText(items), skippedText(items), blankText(documents), badText(items, documents)];
+  const parts = [taken, skippedText(items), blankText(documents), badText(items, documents)];
   const isBad = items.some(({ status }) => status === "failed") || parts[3] !== "";
   return [...parts, isBad ? "" : 'All done. Try: quarry search "…"'].filter((part) => part !== "").join("\n");
 }
 
 /** What became of the files, in one line. */
-function takenText(items: readonly Item[]): string {
-  const count = (test: (item: Item) => boolean) => items.filter(test).length;
-  const sum = (field: string) => items.reduce((total, { result }) => total + Number(result?.[field] ?? 0), 0);
-  const changes = DOCUMENT_CHANGES.map(
-    (change) => [change.replace("_", " "), count(({ result }) => result?.change === change)] as const,
-  );
+function takenText({ changes, skipped, removed, failed }: ItemsOutcome): string {
   const told = [
-    ...changes,
-    ["skipped", sum("skipped")],
-    ["removed", sum("removed")],
-    ["failed", count(({ status }) => status === "failed")],
+    ...DOCUMENT_CHANGES.map((change) => [change.replace("_", " "), changes[change] ?? 0] as const),
+    ["skipped", skipped],
+    ["removed", removed],
+    ["failed", failed],
   ] as const;
   const some = told.filter(([, number]) => number > 0).map(([what, number]) => `${number} ${what}`);
   return `Taken in: ${some.length > 0 ? some.join(", ") : "nothing; there is no document in there"}`;

@@ -45,7 +45,8 @@ async function removeBelow(
   root: string,
 ): Promise<Result> {
   const folder = await realFolder(root);
-  const cancelled = await items.cancelBelow(folder, { before: id });
+  let cancelled = 0;
+  for await (const open of items.cancelAt(folder, { before: id })) cancelled += open.length;
   return { removed: await documents.removeFrom({ tenant, collection }, { folder }), cancelled };
 }
 

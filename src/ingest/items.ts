@@ -9,9 +9,15 @@ import type { Ticket } from "../queue/outcome.ts";
 import { type CancelVerdict, cancelTopic, openQueue, type QueueStore } from "../queue/store.ts";
 import { refuseUnstorable } from "../queue/text.ts";
 import { type Item, type ItemFilter, type ItemPage, itemOf, listItems } from "./item-rows.ts";
-import { type ItemsProgress, itemsFamily, itemsProgress } from "./items-progress.ts";
+import {
+  type ItemsOutcome,
+  type ItemsProgress,
+  itemsFamily,
+  itemsOutcome,
+  itemsProgress,
+} from "./items-progress.ts";
 import { idempotencyKey } from "./keys.ts";
-import { openItems, openItemsBelow } from "./open-items.ts";
+import { type OpenItem, openItems, openItemsAt } from "./open-items.ts";
 import { checkedPayload, checkOperation } from "./payloads.ts";
 import {
   type ItemPayload,
@@ -130,6 +136,11 @@ export class Items {
     }
   }
 
+  /** What became of all of them, in numbers. */
+  outcome(ids: readonly string[]): Promise<ItemsOutcome> {
+    return itemsOutcome(this.#database, ids);
+  }
+
   /** Some items and what their scans found; those that failed first. */
   family(ids: readonly string[], options: { limit: number } = { limit: 1_000 }): Promise<Item[]> {
     return itemsFamily(this.#database, ids, options);
@@ -152,7 +163,9 @@ export class Items {
     throw new QuarryError("too_late", `item ${id} is ${item.status} already`);
   }
 
-  async retryFailed(filter: Pick<ItemFilter, "item_type" | "tenant_id" | "collection"> = {}): Promise<number> {
+  async retryFailed(
+    filter: Pick<ItemFilter, "item_type" | "tenant_id" | "collection"> = {},
+  ): Promise<number> {
     const where = Object.fromEntries(
       (["item_type", "tenant_id", "collection"] as const).flatMap((name) =>
         filter[name] === undefined ? [] : [[name, filter[name]]],
@@ -184,29 +197,37 @@ export class Items {
     // What runs goes first: it may still put others into line.
     for (const status of ["in_progress", "pending"] as const)
       for await (const ids of openItems(this.#database, { ...filter, status }))
-        cancelled += await this.cancelSome(ids.filter((id) => id !== options.except));
+        cancelled += (await this.#cancelSome(ids.filter((id) => id !== options.except))).size;
     return cancelled;
   }
 
   /**
-   * Takes back what was to be done with files below a folder when somebody asked for the item `before`; what came later
-   * stands. Returns how many.
+   * Takes back what was to be done with a file or folder, and with all below it, when somebody asked for the item
+   * `before`; what came later stands. What has failed can be asked for too: it is told, and stays.
    */
-  async cancelBelow(folder: string, options: { before: string }): Promise<number> {
-    let cancelled = 0;
-    for (const status of ["in_progress", "pending"] as const)
-      for await (const ids of openItemsBelow(this.#database, folder, { ...options, status }))
-        cancelled += await this.cancelSome(ids);
-    return cancelled;
+  async *cancelAt(
+    path: string,
+    options: { before: string; isFailedToo?: boolean },
+  ): AsyncGenerator<OpenItem[]> {
+    // Those that fail meanwhile are found last.
+    for (const status of [
+      "in_progress",
+      "pending",
+      ...(options.isFailedToo ? ["failed" as const] : []),
+    ] as const)
+      for await (const open of openItemsAt(this.#database, path, { ...options, status })) {
+        const cancelled = await this.#cancelSome(open.map(({ id }) => id));
+        yield open.filter(({ id }) => status === "failed" || cancelled.has(id));
+      }
   }
 
-  /** Those that have ended meanwhile are left alone. Returns how many were taken back. */
-  async cancelSome(ids: readonly string[]): Promise<number> {
-    let cancelled = 0;
+  /** Returns those that were taken back; the others have ended meanwhile. */
+  async #cancelSome(ids: readonly string[]): Promise<Set<string>> {
+    const cancelled = new Set<string>();
     for (let start = 0; start < ids.length; start += ROWS_PER_STATEMENT_MAX) {
       const verdicts = await this.#cancel(ids.slice(start, start + ROWS_PER_STATEMENT_MAX));
-      for (const verdict of verdicts.values())
-        if (verdict === "cancelled" || verdict === "aborted") cancelled++;
+      for (const [id, verdict] of verdicts)
+        if (verdict === "cancelled" || verdict === "aborted") cancelled.add(String(id));
     }
     return cancelled;
   }
@@ -340,7 +361,14 @@ function upsertStatement({ dialect }: Database): Statement {
     next_op: ifRunning("op", "excluded.op"),
     next_payload_json: ifRunning("payload_json", "excluded.payload_json"),
     next_metadata: ifRunning("metadata", "excluded.metadata"),
-    next_priority: ifRunning("priority", "excluded.priority"),
+    next_priority: ifRunning(
+      "priority",
+      dialect.greatest("coalesce(unified_queue.next_priority, 0)", "excluded.priority"),
+    ),
+    next_fair_tag: ifRunning(
+      "fair_tag",
+      "case when excluded.priority < unified_queue.next_priority then unified_queue.next_fair_tag else excluded.fair_tag end",
+    ),
     last_enqueue: `case when ${isRunning} then 'runs_again' when ${isWaiting} then 'merged' else 'requeued' end`,
     updated_at: "excluded.updated_at",
     enqueued_at: "excluded.enqueued_at",

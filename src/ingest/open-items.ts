@@ -1,16 +1,14 @@
 import { sep } from "node:path";
 import type { Database, Row } from "../database/database.ts";
-import type { ItemStatus } from "./queue.ts";
+import { itemOf } from "./item-rows.ts";
+import type { ItemStatus, ItemType, Operation } from "./queue.ts";
 
-type OpenStatus = Extract<ItemStatus, "pending" | "in_progress">;
-
-/** Ids alone: payloads can be large. */
 const PAGE = 5_000;
 
-/** A tenant's items that wait or run, a page of ids at a time; those on a page may be deleted. */
+/** A tenant's items of a status, a page of ids at a time; those on a page may be deleted. */
 export async function* openItems(
   database: Database,
-  { tenant_id: tenant, status }: { tenant_id: string; status: OpenStatus },
+  { tenant_id: tenant, status }: { tenant_id: string; status: ItemStatus },
 ): AsyncGenerator<string[]> {
   const { mark } = database.dialect;
   // $1 tenant, $2 status, $3 the id before.
@@ -19,18 +17,35 @@ export async function* openItems(
     yield rows.map((row) => String(row.queue_id));
 }
 
-/** The same for items of files and folders below a folder that came before another item, or that this one had found itself. */
-export async function* openItemsBelow(
+/** An item of a file or folder. */
+export interface OpenItem {
+  readonly id: string;
+  readonly item_type: ItemType;
+  readonly op: Operation;
+  readonly priority: number;
+  readonly payload: Readonly<Record<string, unknown>>;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly path: string;
+}
+
+/**
+ * Items of a file or folder, and of all below it, that came before another item or that this one has found itself; in
+ * that one's tenant and collection. A page at a time; those on a page may be deleted.
+ */
+export async function* openItemsAt(
   database: Database,
-  folder: string,
-  { before, status }: { before: string; status: OpenStatus },
-): AsyncGenerator<string[]> {
+  path: string,
+  { before, status }: { before: string; status: ItemStatus },
+): AsyncGenerator<OpenItem[]> {
   const { mark } = database.dialect;
   // $1 the other item, $2 status, $3 the id before.
-  const sql = `select u.queue_id, u.payload_json from unified_queue as d join unified_queue as u on u.tenant_id = d.tenant_id and u.collection = d.collection where d.queue_id = ${mark(1)} and u.queue_id <> d.queue_id and u.item_type in ('file', 'folder') and u.status = ${mark(2)} and (u.parent_id = d.queue_id or coalesce(u.enqueued_at, u.created_at) <= coalesce(d.enqueued_at, d.created_at)) and u.queue_id > ${mark(3)} order by u.queue_id limit ${PAGE}`;
-  const start = folder.endsWith(sep) ? folder : folder + sep;
-  for await (const rows of pages(database, { name: "items.open_below", sql }, [before, status]))
-    yield rows.filter((row) => pathOf(row)?.startsWith(start)).map((row) => String(row.queue_id));
+  const sql = `select u.queue_id, u.item_type, u.op, u.priority, u.payload_json, u.metadata from unified_queue as d join unified_queue as u on u.tenant_id = d.tenant_id and u.collection = d.collection where d.queue_id = ${mark(1)} and u.queue_id <> d.queue_id and u.item_type in ('file', 'folder') and u.status = ${mark(2)} and (u.parent_id = d.queue_id or coalesce(u.enqueued_at, u.created_at) <= coalesce(d.enqueued_at, d.created_at)) and u.queue_id > ${mark(3)} order by u.queue_id limit ${PAGE}`;
+  const start = path.endsWith(sep) ? path : path + sep;
+  for await (const rows of pages(database, { name: "items.open_at", sql }, [before, status]))
+    yield rows.flatMap((row) => {
+      const item = openItemOf(row);
+      return item && (item.path === path || item.path.startsWith(start)) ? [item] : [];
+    });
 }
 
 async function* pages(
@@ -46,13 +61,10 @@ async function* pages(
   }
 }
 
-/** Others may have written it. */
-function pathOf({ payload_json: json }: Row): string | undefined {
-  try {
-    const { file_path: file, folder_path: folder } = JSON.parse(String(json));
-    const path: unknown = file ?? folder;
-    return typeof path === "string" ? path : undefined;
-  } catch {
-    return undefined;
-  }
+/** Others may have written it, and what cannot be read is nobody's file. */
+function openItemOf(row: Row): OpenItem | undefined {
+  const { item_type, op, priority, payload, metadata } = itemOf(row);
+  const path = payload.file_path ?? payload.folder_path;
+  if (typeof path !== "string") return undefined;
+  return { id: String(row.queue_id), item_type, op, priority, payload, metadata, path };
 }

@@ -4,6 +4,7 @@ import { mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { documentLanes } from "../../src/documents/lanes.ts";
+import { QuarryError } from "../../src/errors.ts";
 import { Crew, openQueue, prepareQueue } from "../../src/index.ts";
 import { Items, type NewItem } from "../../src/ingest/items.ts";
 import { itemLanes } from "../../src/ingest/lane.ts";
@@ -169,7 +170,7 @@ for (const { name, open } of DATABASES) {
       assert.deepEqual(await sources(), ["a.md", "b.py", "sub/c.py", "sub/deep/d.py", "sub/keep.log"]);
       const children = (await items.list({ parent_id: all.queue_id })).items;
       assert.deepEqual(new Set(children.map(({ status }) => status)), new Set(["done"]));
-      assert.deepEqual((await folder("delete")).result, { removed: 5 });
+      assert.deepEqual((await folder("delete")).result, { removed: 5, cancelled: 0 });
       await folder("ingest", { patterns: ["*.py"], ignore_patterns: ["deep/"] });
       assert.deepEqual(await sources(), ["b.py", "sub/c.py"]);
       await folder("delete");
@@ -239,11 +240,11 @@ for (const { name, open } of DATABASES) {
         op: "update",
         payload: { old_path: join(root, "old"), new_path: join(root, "new"), is_folder: true },
       });
-      assert.deepEqual(moved.result, { moved: 2 });
+      assert.deepEqual(moved.result, { moved: 2, followed: 0 });
       assert.deepEqual(await sources(), ["new/a.md", "new/sub/b.md", "older.md"]);
       await rename(join(root, "older.md"), join(root, "newer.md"));
       const payload = { old_path: join(root, "older.md"), new_path: join(root, "newer.md") };
-      assert.deepEqual((await run({ item_type: "rename", op: "update", payload })).result, { moved: 1 });
+      assert.equal((await run({ item_type: "rename", op: "update", payload })).result!.moved, 1);
       assert.equal((await folder("scan")).result!.gone, 0);
       assert.deepEqual(await sources(), ["new/a.md", "new/sub/b.md", "newer.md"]);
       assert.equal(pipeline.calls.embedded.length, embedded);
@@ -306,6 +307,182 @@ for (const { name, open } of DATABASES) {
         (await items.read("bad-field")).error_message!,
         /payload\.file_path: give an absolute path/,
       );
+    });
+
+    /** Everything that embeds waits until it is let go. */
+    const held = () => {
+      const gate = Promise.withResolvers<void>();
+      pipeline.calls.before = async (step) => {
+        if (step === "embed") await gate.promise;
+      };
+      return () => {
+        pipeline.calls.before = () => undefined;
+        gate.resolve();
+      };
+    };
+    const until = async (isTrue: () => Promise<boolean>) => {
+      while (!(await isTrue())) await new Promise((resolve) => setTimeout(resolve, 20));
+    };
+    const idle = () =>
+      until(async () => {
+        const { pending, in_progress: running } = await items.counts();
+        return !pending && !running;
+      });
+
+    it("a folder that is deleted while its files wait does not come back", async () => {
+      for (let n = 0; n < 70; n++) await write(`deep/${n}.md`, `text number ${n}`);
+      const letGo = held();
+      const payload = { folder_path: root };
+      const { queue_id: id } = await items.enqueue({ item_type: "folder", op: "ingest", payload });
+      await until(async () => (await items.read(id)).status === "done");
+      await items.enqueue({ item_type: "folder", op: "delete", payload, priority: 10 });
+      // Let those that hold their place run on; the deletion is next.
+      letGo();
+      await idle();
+      const { result } = await items.read(id);
+      assert.ok(Number(result!.cancelled) > 0);
+      assert.deepEqual(await sources(), []);
+      assert.equal((await items.list({ item_type: "file", status: "failed" })).items.length, 0);
+    });
+
+    it("what came after a folder's deletion stands", async () => {
+      const path = await write("a.md", "alpha");
+      await crew.stop();
+      await items.enqueue({
+        item_type: "file",
+        op: "ingest",
+        payload: { file_path: await write("b.md", "b") },
+      });
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      await items.enqueue({
+        item_type: "folder",
+        op: "delete",
+        payload: { folder_path: root },
+        priority: 10,
+      });
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      await items.enqueue({ item_type: "file", op: "ingest", payload: { file_path: path } });
+      crew = await work();
+      await idle();
+      assert.deepEqual(await sources(), ["a.md"]);
+    });
+
+    it("an item that is tried again tries its document again", async () => {
+      const path = await write("b.md", "some text");
+      pipeline.calls.before = (step) => {
+        if (step === "embed") throw new QuarryError("file_unreadable", "the model refuses it");
+      };
+      const failure = await file("ingest", path);
+      assert.equal(failure.status, "failed");
+      pipeline.calls.before = () => undefined;
+      assert.equal((await file("ingest", path)).status, "failed");
+      await items.retry(failure.queue_id);
+      await items.finished([failure.queue_id]);
+      const item = await items.read(failure.queue_id);
+      assert.deepEqual([item.status, item.result?.change], ["done", "retried"]);
+    });
+
+    it("nobody deletes another tenant's document by its id", async () => {
+      const one = await file("ingest", await write("a.md", "alpha"));
+      const remove = (tenant: string) =>
+        run({
+          item_type: "delete_document",
+          op: "delete",
+          payload: { document_id: String(one.document_id) },
+          tenant_id: tenant,
+          collection: "other",
+        });
+      assert.deepEqual((await remove("stranger")).result, { removed: 0 });
+      assert.deepEqual(await sources(), ["a.md"]);
+      assert.deepEqual((await remove("default")).result, { removed: 1 });
+    });
+
+    it("a folder is the same folder however it is written: links, slashes, any letters", async () => {
+      const odd = "100%_\\ 🦊 ö";
+      const gone = await write(`${odd}/a.md`, "alpha");
+      await write(`${odd}/b.md`, "beta");
+      await write("100x_/c.md", "gamma");
+      await symlink(join(root, odd), join(opened.folder, "link"));
+      const link = join(opened.folder, "link");
+      const over = (op: NewItem["op"], path: string) =>
+        run({ item_type: "folder", op, payload: { folder_path: path } });
+      await over("ingest", `${link}/`);
+      assert.deepEqual(await sources(), [`${odd}/a.md`, `${odd}/b.md`]);
+      assert.equal((await file("ingest", join(link, "b.md"))).result!.change, "unchanged");
+      await over("ingest", `${root}/./100x_//`);
+      await rm(gone);
+      assert.equal((await over("scan", link)).result!.gone, 1);
+      await rename(join(root, odd), join(root, `${odd}2`));
+      const payload = { old_path: `${join(root, odd)}/`, new_path: `${join(root, odd)}2/`, is_folder: true };
+      assert.equal((await run({ item_type: "rename", op: "update", payload })).result!.moved, 1);
+      assert.deepEqual(await sources(), [`${odd}2/b.md`, "100x_/c.md"]);
+      assert.equal((await over("delete", `${join(root, odd)}2//`)).result!.removed, 1);
+      assert.deepEqual(await sources(), ["100x_/c.md"]);
+    });
+
+    it("what a scan saw does not undo what happened since", async () => {
+      const path = await write("a.md", "alpha");
+      await folder("ingest");
+      const child = (op: NewItem["op"]) =>
+        run({ item_type: "file", op, payload: { file_path: path, as_found: true } });
+      assert.equal((await child("delete")).result!.change, "unchanged");
+      await rm(path);
+      assert.deepEqual((await child("ingest")).result, { removed: 1 });
+      assert.deepEqual(await sources(), []);
+    });
+
+    it("a rename takes along what is still to be done under the old name", async () => {
+      await write("old/a.md", "alpha");
+      await folder("ingest");
+      await crew.stop();
+      await write("old/a.md", "alpha changed");
+      const metadata = { colour: "red" };
+      const payload = { file_path: await write("old/b.md", "beta") };
+      await items.enqueue({ item_type: "file", op: "ingest", payload, metadata });
+      await items.enqueue({
+        item_type: "file",
+        op: "update",
+        payload: { file_path: join(root, "old/a.md") },
+      });
+      await rename(join(root, "old"), join(root, "new"));
+      const paths = { old_path: join(root, "old"), new_path: join(root, "new"), is_folder: true };
+      const { queue_id: id } = await items.enqueue({
+        item_type: "rename",
+        op: "update",
+        payload: paths,
+        priority: 10,
+      });
+      crew = await work();
+      await idle();
+      assert.equal((await items.read(id)).result!.followed, 2);
+      // The version before goes when its successor can be searched.
+      assert.deepEqual([...new Set(await sources())], ["new/a.md", "new/b.md"]);
+      assert.equal(await found("changed"), 1);
+      const { documents } = await pipeline.documents.list();
+      assert.deepEqual(documents.find(({ filename }) => filename === "b.md")!.metadata, metadata);
+    });
+
+    it("an item that is cancelled while its file is copied leaves no document", async () => {
+      const path = await write("a.md", "alpha");
+      const { documents } = pipeline;
+      const add = documents.add.bind(documents);
+      const copied = Promise.withResolvers<void>();
+      const isAdded = Promise.withResolvers<void>();
+      documents.add = async (document) => {
+        const added = await add(document);
+        isAdded.resolve();
+        await copied.promise;
+        return added;
+      };
+      const { queue_id: id } = await items.enqueue({
+        item_type: "file",
+        op: "ingest",
+        payload: { file_path: path },
+      });
+      await isAdded.promise;
+      assert.equal(await items.cancel(id), "aborted");
+      copied.resolve();
+      await until(async () => (await documents.list()).documents.length === 0);
     });
 
     it("an item whose worker was killed is worked on again, and the document is the same", async () => {

@@ -156,6 +156,21 @@ for (const { name, open } of DATABASES) {
       assert.deepEqual(await claim(), []);
     });
 
+    it("what comes while it is worked on stands in the line of the highest priority that it came with", async () => {
+      await items.enqueueMany(
+        Array.from({ length: 50 }, (_, n) => file(`/bulk/${n}`, { priority: 3, tenant_id: "bulk" })),
+      );
+      const { queue_id: id } = await items.enqueue(file("/bulk/last", { priority: 3, tenant_id: "bulk" }));
+      const running = (await claim(60)).find(({ key }) => key === id)!;
+      await items.enqueue(file("/bulk/last", { priority: 10, tenant_id: "bulk" }));
+      await items.enqueue(file("/bulk/last", { priority: 3, tenant_id: "bulk" }));
+      await items.enqueueMany(
+        [1, 2, 3, 4, 5].map((n) => file(`/other/${n}`, { priority: 10, tenant_id: "other" })),
+      );
+      await store.settle([{ claim: running, outcome: done() }]);
+      assert.ok((await claim(3)).some(({ key }) => key === id));
+    });
+
     it("and when that one fails, is rescued or given back, what came last is done next", async () => {
       for (const end of ["failed", "retry", "released", "rescued"] as const) {
         const { queue_id: id } = await items.enqueue(file(`/${end}`));
@@ -222,6 +237,33 @@ for (const { name, open } of DATABASES) {
       assert.equal((await items.list()).items.length, 1);
     });
 
+    it("sixteen producers at once are told the same of one that runs, and one of them requeues one that ended", async () => {
+      const others = Array.from({ length: 15 }, () => openDatabase(test.url));
+      const producers = [items, ...others.map((database) => new Items(database, itemQueues()))];
+      const all = () => Promise.all(producers.map((producer) => producer.enqueue(file("/same"))));
+      const told = async () => (await all()).map(({ verdict }) => verdict).toSorted();
+      await items.enqueue(file("/same"));
+      const [running] = await claim();
+      assert.deepEqual(await told(), Array(16).fill("runs_again"));
+      await store.settle([{ claim: running!, outcome: done() }]);
+      const [again] = await claim();
+      await store.settle([{ claim: again!, outcome: failed("broken") }]);
+      assert.deepEqual(await told(), [...Array(15).fill("merged"), "requeued"]);
+      assert.equal((await claim(5)).length, 1);
+      for (const database of others) await database.close();
+    });
+
+    it("the design's own statement finds what is next", async () => {
+      for (const priority of [3, 9, 5]) await items.enqueue(file(`/${priority}`, { priority }));
+      const rows = await test.database.query(
+        "SELECT * FROM unified_queue WHERE status='pending' ORDER BY priority DESC, created_at ASC LIMIT 2",
+      );
+      assert.deepEqual(
+        rows.map((row) => row.priority),
+        [9, 5],
+      );
+    });
+
     it("two tenants with the same file have an item each", async () => {
       const one = await items.enqueue(file("/x", { tenant_id: "a" }));
       const other = await items.enqueue(file("/x", { tenant_id: "b" }));
@@ -271,6 +313,95 @@ for (const { name, open } of DATABASES) {
       const [task] = await oldest.claim({ worker: "w", limit: 1 });
       assert.equal(task!.row.priority, 0);
       assert.equal((await claim(100)).length, 20);
+    });
+
+    it("a scan that was cancelled, or taken over, puts nothing into line any more", async () => {
+      const { queue_id: id } = await items.enqueue({
+        item_type: "folder",
+        op: "scan",
+        payload: PAYLOADS.folder,
+      });
+      const [task] = await claim();
+      const child = [file("/a/1", { parent_id: id })];
+      assert.equal((await items.enqueueMany(child, { claim: task! })).length, 1);
+      await items.cancel(id);
+      await assert.rejects(items.enqueueMany([file("/a/2")], { claim: task! }), { code: "lease_lost" });
+      assert.deepEqual(
+        (await items.list()).items.map(({ payload }) => payload.file_path),
+        ["/a/1"],
+      );
+    });
+
+    it("those who cancel are heard by both lanes", async () => {
+      const { queue_id: id } = await items.enqueue(file("/x"));
+      const heard = Promise.withResolvers<void>();
+      const end = test.database.subscribe("items.oldest!", () => heard.resolve());
+      await oldest.claim({ worker: "w", limit: 1 });
+      assert.equal(await items.cancel(id), "aborted");
+      await heard.promise;
+      end();
+    });
+
+    it("a tenant's items go, those that run before those that wait", async () => {
+      await items.enqueueMany(
+        Array.from({ length: 30 }, (_, n) => file(`/${n}`, { tenant_id: n % 3 ? "going" : "staying" })),
+      );
+      await claim(10);
+      assert.equal(await items.cancelAll({ tenant_id: "going" }, { except: "nobody" }), 20);
+      assert.deepEqual(
+        new Set((await items.list()).items.map((item) => item.tenant_id)),
+        new Set(["staying"]),
+      );
+    });
+
+    it("a family is counted as a whole, and nobody in it twice", async () => {
+      const [library, alone] = await items.enqueueMany([
+        { item_type: "library", op: "ingest", payload: PAYLOADS.library },
+        file("/alone"),
+      ]);
+      const folder = await items.enqueue({
+        item_type: "folder",
+        op: "ingest",
+        payload: PAYLOADS.folder,
+        parent_id: library!.queue_id,
+      });
+      const files = await items.enqueueMany(
+        [1, 2, 3].map((n) => file(`/a/${n}`, { parent_id: folder.queue_id, priority: 9 })),
+      );
+      const ids = [library!.queue_id, files[0]!.queue_id, alone!.queue_id];
+      const tasks = await claim(2);
+      await store.settle([
+        { claim: tasks[0]!, outcome: done({ result_json: '{"change":"added"}' }) },
+        { claim: tasks[1]!, outcome: failed("no") },
+      ]);
+      const { pending, inProgress, done: ended, failed: bad } = await items.progress(ids);
+      assert.deepEqual([pending, inProgress, ended, bad], [4, 0, 1, 1]);
+      const family = await items.family(ids);
+      assert.deepEqual([family.length, family[0]!.status], [6, "failed"]);
+      assert.deepEqual(await items.outcome(ids), {
+        changes: { added: 1 },
+        skipped: 0,
+        removed: 0,
+        failed: 1,
+      });
+    });
+
+    it("what an item came to the last time does not stand while it waits again", async () => {
+      const { queue_id: id } = await items.enqueue(file("/x"));
+      const [task] = await claim();
+      assert.equal(await items.noteDocument(task!, "00000000-0000-4000-8000-000000000000"), true);
+      await store.settle([{ claim: task!, outcome: done({ result_json: '{"removed":1}' }) }]);
+      await items.enqueue(file("/x"));
+      const item = await items.read(id);
+      assert.deepEqual([item.document_id, item.result], [null, null]);
+      assert.equal(await items.noteDocument(task!, "00000000-0000-4000-8000-000000000000"), false);
+    });
+
+    it("one path has one item, however it is written", async () => {
+      const keys = await items.enqueueMany(
+        ["/a/b", "/a//b", "/a/./b/", "/a/c/../b"].map((path) => file(path)),
+      );
+      assert.equal(new Set(keys.map(({ queue_id: id }) => id)).size, 1);
     });
 
     it("is listed by filter, retried, cancelled and pruned", async () => {
