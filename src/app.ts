@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { chosenEmbedder } from "./adapters/embed/choice.ts";
 import { type Changes, followChanges } from "./changes.ts";
@@ -8,7 +9,7 @@ import type { Database } from "./database/database.ts";
 import { migrate, readMigrations } from "./database/migrate.ts";
 import { openDatabase } from "./database/open.ts";
 import { Documents } from "./documents/documents.ts";
-import { DataFolder } from "./documents/files.ts";
+import { DataFolder, INDEX_FILE } from "./documents/files.ts";
 import { type LegacyReport, migrateLegacy } from "./documents/legacy.ts";
 import { type DocumentQueues, documentQueues } from "./documents/queues.ts";
 import { EmbeddingJobs } from "./embeddings/jobs.ts";
@@ -66,6 +67,8 @@ export interface Quarry {
   work(options?: WorkOptions): Promise<Crew>;
   /** Brings over documents and queues of the systems before, from their own database or from this one. */
   migrateLegacy(fromUrl?: string, options?: LegacyQueuesOptions): Promise<LegacySystemReport>;
+  /** Makes the index anew, for another embedder. Returns how many documents will be embedded again. */
+  reindex(): Promise<number>;
   /** For workers that are not processes of this program. */
   readonly remote: RemoteWork;
   /** Processes and workers elsewhere that are at work, unless other states are asked for. */
@@ -101,6 +104,8 @@ export interface LaneControl {
 export async function openQuarry(given: Partial<Settings> = {}): Promise<Quarry> {
   const { settings } = loadSettings({ given });
   const log = createLog({ level: settings.logLevel });
+  // Copies of private files will be in there.
+  if (!existsSync(settings.dataFolder)) makePrivateFolder(settings.dataFolder);
   const database = openDatabase(settings.databaseUrl, {
     onError: (error) => log.warn({ error: messageOf(error) }, "database"),
   });
@@ -134,6 +139,14 @@ export async function openQuarry(given: Partial<Settings> = {}): Promise<Quarry>
   } catch (error) {
     await database.close();
     throw error;
+  }
+}
+
+function makePrivateFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch {
+    // Whoever needs it says why it cannot be.
   }
 }
 
@@ -235,6 +248,27 @@ class App implements Quarry {
       except: [files.root],
       library: { isFetched: isFetching, bytesMax: fileMbMax * 1_048_576 },
     });
+  }
+
+  async reindex(): Promise<number> {
+    const others = (await this.workers()).filter(({ lanes }) => lanes.length > 0);
+    if (others.length > 0 || this.#crews.length > 0)
+      throw new QuarryError(
+        "constraint_violated",
+        "workers have the index open: stop them first, then reindex",
+      );
+    for (const ending of ["", "-wal", "-shm"])
+      await rm(join(this.#app.files.root, `${INDEX_FILE}${ending}`), { force: true });
+    let documents = 0;
+    for (let after: string | undefined; ; ) {
+      const page = await this.documents.list({ limit: 500, after });
+      for (const { id } of page.documents) {
+        await this.documents.redo(id, "vector");
+        documents++;
+      }
+      if (page.next === undefined) return documents;
+      after = page.next;
+    }
   }
 
   async migrateLegacy(fromUrl?: string, options?: LegacyQueuesOptions): Promise<LegacySystemReport> {

@@ -10,7 +10,9 @@ import { openExtractor } from "./adapters/extract/local.ts";
 import { openSqlGraph } from "./adapters/graph/sql.ts";
 import { openTesseract } from "./adapters/ocr/tesseract.ts";
 import type { Settings } from "./config.ts";
+import { INDEX_FILE } from "./documents/files.ts";
 import type { PipelineParts } from "./documents/lane-parts.ts";
+import { QuarryError } from "./errors.ts";
 import type { Log } from "./log.ts";
 
 export interface OpenedParts extends PipelineParts {
@@ -34,7 +36,7 @@ export async function openParts(
     const embedder = keep(await openEmbedder(settings, log));
     const index = keep(
       await openEmbeddedIndex({
-        path: join(base.files.root, "index.db"),
+        path: join(base.files.root, INDEX_FILE),
         model: embedder.model,
         dimensions: embedder.dimensions,
       }),
@@ -70,6 +72,8 @@ function openEmbedder(settings: Settings, log: Log): Promise<Embedder> {
       return openOllamaEmbedder({ ...shared, host: settings.ollamaHost });
     case "openai": {
       const { openaiBaseUrl: baseUrl, openaiApiKey: apiKey } = settings;
+      if (apiKey === undefined && new URL(baseUrl).hostname === "api.openai.com")
+        throw new QuarryError("invalid_input", "OpenAI wants a key: set OPENAI_API_KEY in the environment");
       return openOpenAiEmbedder({ ...shared, baseUrl, ...(apiKey !== undefined && { apiKey }) });
     }
     default:

@@ -12,6 +12,7 @@ import { addMcp } from "./mcp.ts";
 import { addMigrate } from "./migrate.ts";
 import { plain } from "./output.ts";
 import { addQueue } from "./queue.ts";
+import { addReindex } from "./reindex.ts";
 import { addSearch } from "./search.ts";
 import { addServe } from "./serve.ts";
 import { addStatus } from "./status.ts";
@@ -47,6 +48,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   addServe(program);
   addLanes(program);
   addMcp(program);
+  addReindex(program);
   addMigrate(program);
   addDemo(program, systemClock);
   try {

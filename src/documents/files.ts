@@ -164,6 +164,9 @@ export class DataFolder {
   }
 }
 
+/** The embedded index, beside the documents. */
+export const INDEX_FILE = "index.db";
+
 export interface PageName {
   readonly documentId: string;
   readonly pageNumber: number;

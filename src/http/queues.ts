@@ -138,7 +138,8 @@ export function addQueueRoutes(api: Api, { quarry: { remote }, log }: ApiParts):
       scope: "work",
       tag,
       summary: "Says what became of tasks",
-      description: "May be repeated when the answer was lost: what was settled stays settled.",
+      description:
+        "May be repeated when the answer was lost: what was settled stays settled. Only a job that failed for good has left the queue by then and is answered with `lost`.",
       params: name,
       body: z.strictObject({ worker_id: worker, tasks: z.array(Settlement).min(1).max(TASKS_MAX) }),
       answers: { 200: json("A verdict for each", z.strictObject({ tasks: z.array(Verdict) })) },

@@ -8,6 +8,7 @@ import { takeIn } from "./handle-file.ts";
 import type { NewItem } from "./items.ts";
 import { cancelBelow, libraryDocuments } from "./library-documents.ts";
 import { PRIORITIES } from "./queue.ts";
+import { realFolder, realPath } from "./scan.ts";
 
 /**
  * Documentation of a library, from a path on this machine or, if allowed, from an address on the internet. Wherever it
@@ -49,10 +50,11 @@ async function fromInternet(parts: ItemParts, job: Job<"library">, url: string):
 }
 
 /** A folder is scanned like any other; a file is the whole documentation. */
-async function fromPath(parts: ItemParts, job: Job<"library">, path: string): Promise<Result> {
-  const info = await stat(path).catch(() => {
-    throw new QuarryError("not_found", `${path}: no such file or folder`);
+async function fromPath(parts: ItemParts, job: Job<"library">, given: string): Promise<Result> {
+  const info = await stat(given).catch(() => {
+    throw new QuarryError("not_found", `${given}: no such file or folder`);
   });
+  const path = await (info.isFile() ? realPath : realFolder)(given);
   if (info.isFile()) {
     const taken = await takeIn(parts, job, { path, source: path, filename: basename(path) });
     return { ...taken, replaced: await removeOthers(parts, job, path) };
@@ -100,7 +102,7 @@ async function removeLibrary(parts: ItemParts, job: Job<"library">): Promise<Res
   const path = job.payload.source_path ?? localPath(job.payload.source_url);
   // A scan of the same folder for another reason may have taken the library's name off them.
   if (path !== undefined)
-    for (const where of [{ source: path }, { folder: path }])
+    for (const where of [{ source: await realPath(path) }, { folder: await realFolder(path) }])
       removed += await parts.documents.removeFrom(job, where);
   return { removed, cancelled };
 }

@@ -19,6 +19,7 @@ import {
 import { idempotencyKey } from "./keys.ts";
 import { type OpenItem, openItems, openItemsAt } from "./open-items.ts";
 import { checkedPayload, checkOperation } from "./payloads.ts";
+import { describeProject } from "./project.ts";
 import {
   type ItemPayload,
   type ItemQueues,
@@ -86,7 +87,7 @@ export class Items {
   /** All or none, in the order given; with a claim, only while that stands. */
   async enqueueMany(items: readonly NewItem[], options: { claim?: Ticket } = {}): Promise<EnqueuedItem[]> {
     const { claim } = options;
-    const rows = items.map((item) => this.#rowOf(item));
+    const rows = await Promise.all(items.map(async (item) => this.#rowOf(await withTenant(item))));
     const enqueued = await this.#database.transaction(async (transaction) => {
       if (claim) await this.#hold(transaction, claim);
       return this.#upsert(transaction, rows);
@@ -377,6 +378,13 @@ function upsertStatement({ dialect }: Database): Statement {
   const updates = Object.entries(set).map(([name, value]) => `${name} = ${value}`);
   const sql = `insert into unified_queue (${Object.keys(values).map(quoted).join(", ")}) select ${Object.values(values).join(", ")} from ${source.from} where ${dialect.now} is not null on conflict (idempotency_key, tenant_id) do update set ${updates.join(", ")} returning queue_id, idempotency_key, tenant_id, last_enqueue`;
   return { name: "items.upsert", sql };
+}
+
+/** A project is a tenant of its own, the same one wherever it was cloned, unless somebody says whose it is. */
+async function withTenant(item: NewItem): Promise<NewItem> {
+  if (item.item_type !== "project" || item.tenant_id !== undefined) return item;
+  const { project_root: root, ...known } = checkedPayload("project", item.payload);
+  return { ...item, tenant_id: (await describeProject(root, known)).tenant_id };
 }
 
 function keyOf(row: Row): string {

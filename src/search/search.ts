@@ -67,6 +67,8 @@ export interface SearchParts {
   readonly graph: GraphStore;
 }
 
+/** For the vector of a question. The model on this machine may have to be loaded first. */
+const EMBED_WITHIN_MS = 10_000;
 const LIMIT_MAX = 100;
 const QUERY_LENGTH_MAX = 20_000;
 /** Each signal is asked for more than is wanted: fusion needs to see how the others rank a passage. */
@@ -189,13 +191,18 @@ class Signals {
     }
   }
 
+  /** A service that is away is waited for by lanes, not by people: words and names still find something. */
+  get #withinReason(): AbortSignal {
+    return AbortSignal.any([this.#asked.signal, AbortSignal.timeout(EMBED_WITHIN_MS)]);
+  }
+
   async #askOne(signal: Signal, limit: number): Promise<Hit[]> {
     const { embedder, vectors, fulltext, graph } = this.#parts;
     const { query, filter } = this.#asked;
     const options = { limit, filter };
     switch (signal) {
       case "vector":
-        this.#vector ??= (await embedder.embed([query], this.#asked.signal, "question")).vectors[0]!;
+        this.#vector ??= (await embedder.embed([query], this.#withinReason, "question")).vectors[0]!;
         return vectors.search(this.#vector, options);
       case "keyword":
         return fulltext.search(query, options);

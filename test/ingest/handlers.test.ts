@@ -219,7 +219,9 @@ for (const { name, open } of DATABASES) {
         ["python", "git@github.com:Acme/Rocks.git", 2],
       );
       const { tenant_id: tenant } = await describeProject(root);
-      assert.equal(project.result!.tenant_id, tenant);
+      assert.deepEqual([project.result!.tenant_id, project.tenant_id], [tenant, tenant]);
+      const { documents } = await pipeline.documents.list({ tenant });
+      assert.equal(documents.length, 2);
       for (const remote of ["https://github.com/Acme/Rocks", "ssh://git@GitHub.com:22/Acme/Rocks.git/"])
         assert.equal(normalRemote(remote), normalRemote("git@github.com:Acme/Rocks.git"));
       await write("package.json", "{}");
@@ -279,6 +281,14 @@ for (const { name, open } of DATABASES) {
           payload: { library_name: "rocks", library_version: "2.0", source_path: join(root, "lib") },
         });
       assert.equal((await library("ingest")).status, "done");
+      // The same folder through a link: what it holds is the same, and stays.
+      await symlink(join(root, "lib"), join(root, "link"));
+      const linked = await run({
+        item_type: "library",
+        op: "update",
+        payload: { library_name: "rocks", library_version: "2.0", source_path: join(root, "link") },
+      });
+      assert.equal(linked.result!.replaced, 0);
       const { documents } = await pipeline.documents.list();
       assert.deepEqual(
         documents.map(({ metadata }) => metadata.library_name),
