@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { globSync } from "node:fs";
-import { constants } from "node:os";
+import { availableParallelism, constants } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startServices } from "./support/services.ts";
@@ -20,11 +20,12 @@ async function main(): Promise<number> {
   if (files.length === 0) return fail("there are no test files to run");
 
   try {
-    const services = await startServices();
+    const services = await startServices({ isSynced: false });
     try {
       process.stderr.write(`Testing against ${services.description}\n`);
       return await runTests(files, {
-        concurrency: values.crash ? 1 : 2,
+        // One more than cores: many tests wait for processes to start and stop.
+        concurrency: values.crash ? 1 : availableParallelism() + 1,
         env: { ...process.env, TEST_DATABASE_URL: services.postgresUrl, TEST_REDIS_URL: services.redisUrl },
       });
     } finally {

@@ -22,7 +22,7 @@ export async function freshPostgres(): Promise<{ url: string; drop(): Promise<vo
 
 async function findServer(): Promise<string> {
   if (process.env.TEST_DATABASE_URL) return process.env.TEST_DATABASE_URL;
-  ownServices ??= startServices({ redis: false });
+  ownServices ??= startServices({ redis: false, isSynced: false });
   return (await ownServices).postgresUrl;
 }
 

@@ -48,9 +48,10 @@ const QUIT_WITHIN_MS = 10_000;
  * and their folders go away with this process however it ends, even by SIGKILL: see `guard`.
  */
 export async function startServices(
-  options: { postgres?: boolean; redis?: boolean } = {},
+  options: { postgres?: boolean; redis?: boolean; isSynced?: boolean } = {},
 ): Promise<Services> {
-  const postgres = (options.postgres ?? true) ? await openPostgres() : undefined;
+  const postgres =
+    (options.postgres ?? true) ? await openPostgres({ isSynced: options.isSynced ?? true }) : undefined;
   let redis: Server | undefined;
   try {
     redis = (options.redis ?? true) ? await openRedis() : undefined;
@@ -79,7 +80,11 @@ export async function startServices(
 
 // ---- PostgreSQL
 
-async function openPostgres(): Promise<Server> {
+/**
+ * Unsynced, commits do not wait for the disk. What is killed, server or client, loses nothing by it: only the machine's
+ * own end would.
+ */
+async function openPostgres({ isSynced }: { isSynced: boolean }): Promise<Server> {
   const external = process.env.TEST_DATABASE_URL;
   if (external) {
     const { version } = await reachable("TEST_DATABASE_URL", () => askPostgres(external));
@@ -102,7 +107,6 @@ async function openPostgres(): Promise<Server> {
     name: "PostgreSQL",
     prepare: {
       command: join(bin, "initdb"),
-      // Only the empty cluster is left unsynced; the server itself runs with fsync, for crash tests' sake.
       args: ["-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"],
       quitSignal: "SIGTERM",
     },
@@ -111,6 +115,7 @@ async function openPostgres(): Promise<Server> {
       args: [
         ...["-D", data, "-p", `${port}`, "-c", "listen_addresses=127.0.0.1"],
         ...["-c", "unix_socket_directories=", "-c", "max_connections=200"],
+        ...["-c", `fsync=${isSynced ? "on" : "off"}`],
       ],
       quitSignal: "SIGQUIT",
     }),
