@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { chosenEmbedder } from "./adapters/embed/choice.ts";
@@ -104,8 +104,6 @@ export interface LaneControl {
 export async function openQuarry(given: Partial<Settings> = {}): Promise<Quarry> {
   const { settings } = loadSettings({ given });
   const log = createLog({ level: settings.logLevel });
-  // Copies of private files will be in there.
-  if (!existsSync(settings.dataFolder)) makePrivateFolder(settings.dataFolder);
   const database = openDatabase(settings.databaseUrl, {
     onError: (error) => log.warn({ error: messageOf(error) }, "database"),
   });
@@ -139,14 +137,6 @@ export async function openQuarry(given: Partial<Settings> = {}): Promise<Quarry>
   } catch (error) {
     await database.close();
     throw error;
-  }
-}
-
-function makePrivateFolder(folder: string): void {
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-  } catch {
-    // Whoever needs it says why it cannot be.
   }
 }
 

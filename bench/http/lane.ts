@@ -4,7 +4,7 @@ import { EmbeddingJobs, JOBS_CREATED_MAX } from "../../src/embeddings/jobs.ts";
 import { embeddingLane } from "../../src/embeddings/lane.ts";
 import { EMBEDDING_QUEUE, embeddingQueue } from "../../src/embeddings/queue.ts";
 import { vectorTypeOf } from "../../src/embeddings/vectors.ts";
-import { Crew, migrate, openDatabase, prepareQueue, readMigrations } from "../../src/index.ts";
+import { Crew, type Database, migrate, openDatabase, prepareQueue, readMigrations } from "../../src/index.ts";
 import { settleDown } from "../postgres.ts";
 import type { Contender } from "./embedding.ts";
 import { BATCH, MODEL, openTimedModel, textOf } from "./model.ts";
@@ -17,19 +17,7 @@ const STALE_MS = 120_000;
 export const quarryLane: Contender = {
   name: "quarry",
   fill: async (url, { jobs: count, callMs }) => {
-    const database = openDatabase(url);
-    const dialect = database.dialect.name;
-    await migrate(database, readMigrations(join(import.meta.dirname, "../../migrations", dialect)));
-    const queue = embeddingQueue({ model: MODEL, staleMs: STALE_MS });
-    await prepareQueue(database, queue);
-    const vectorType = await vectorTypeOf(database);
-    const jobs = new EmbeddingJobs({ database, queue, model: MODEL, vectorType });
-    for (let start = 0; start < count; start += JOBS_CREATED_MAX) {
-      const length = Math.min(JOBS_CREATED_MAX, count - start);
-      await jobs.createMany(Array.from({ length }, (_, index) => ({ input_text: textOf(start + index) })));
-    }
-    if (isPostgres(url)) await settleDown(url);
-    else await database.query("pragma wal_checkpoint(truncate)");
+    const { database, queue, vectorType } = await fillJobs(url, count);
     return {
       drain: async () => {
         const model = openTimedModel(callMs);
@@ -51,13 +39,33 @@ export const quarryLane: Contender = {
         await crew.stop();
         return tookMs;
       },
-      countVectors: async () => {
-        const [row] = await database.query(
-          "select count(*) as count from embedding_jobs where status = 'completed'",
-        );
-        return Number(row!.count);
-      },
+      countVectors: () => countCompleted(database),
       close: () => database.close(),
     };
   },
 };
+
+/** So many jobs in the table of the product, vacuumed and checkpointed. */
+export async function fillJobs(url: string, count: number) {
+  const database = openDatabase(url);
+  const dialect = database.dialect.name;
+  await migrate(database, readMigrations(join(import.meta.dirname, "../../migrations", dialect)));
+  const queue = embeddingQueue({ model: MODEL, staleMs: STALE_MS });
+  await prepareQueue(database, queue);
+  const vectorType = await vectorTypeOf(database);
+  const jobs = new EmbeddingJobs({ database, queue, model: MODEL, vectorType });
+  for (let start = 0; start < count; start += JOBS_CREATED_MAX) {
+    const length = Math.min(JOBS_CREATED_MAX, count - start);
+    await jobs.createMany(Array.from({ length }, (_, index) => ({ input_text: textOf(start + index) })));
+  }
+  if (isPostgres(url)) await settleDown(url);
+  else await database.query("pragma wal_checkpoint(truncate)");
+  return { database, queue, vectorType };
+}
+
+export async function countCompleted(database: Database): Promise<number> {
+  const [row] = await database.query(
+    "select count(*) as count from embedding_jobs where status = 'completed'",
+  );
+  return Number(row!.count);
+}

@@ -61,7 +61,8 @@ const NETWORK_FILE_SYSTEMS = new Set([0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x
 
 function prepareFolder(path: string): void {
   const folder = dirname(resolve(path));
-  mkdirSync(folder, { recursive: true });
+  // What is kept is its owner's, unless a folder that is there says otherwise.
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
   if (NETWORK_FILE_SYSTEMS.has(Number(statfsSync(folder).type))) {
     throw new QuarryError(
       "unsupported_runtime",

@@ -150,13 +150,13 @@ export class DataFolder {
 
   async #temporary(folder: string): Promise<string> {
     const full = this.absolute(folder);
-    await mkdir(full, { recursive: true });
+    await mkdir(full, { recursive: true, mode: PRIVATE });
     return join(full, `.${randomBytes(8).toString("hex")}.part`);
   }
 
   async #settle(temporary: string, path: string): Promise<void> {
     const full = this.absolute(path);
-    await mkdir(dirname(full), { recursive: true });
+    await mkdir(dirname(full), { recursive: true, mode: PRIVATE });
     await rename(temporary, full);
     // The name is safe only when its folder is.
     const folder = await open(dirname(full), constants.O_RDONLY);
@@ -164,6 +164,8 @@ export class DataFolder {
   }
 }
 
+/** Copies of private files are nobody else's to read. */
+const PRIVATE = 0o700;
 /** The embedded index, beside the documents. */
 export const INDEX_FILE = "index.db";
 
