@@ -17,7 +17,7 @@ import {
   itemsProgress,
 } from "./items-progress.ts";
 import { idempotencyKey } from "./keys.ts";
-import { type OpenItem, openItems, openItemsAt } from "./open-items.ts";
+import { laterItemsAt, type OpenItem, openItems, openItemsAt } from "./open-items.ts";
 import { checkedPayload, checkOperation } from "./payloads.ts";
 import { describeProject } from "./project.ts";
 import {
@@ -116,6 +116,21 @@ export class Items {
   async exists(id: string): Promise<boolean> {
     const sql = `select 1 as found from unified_queue where queue_id = ${this.#database.dialect.mark(1)}`;
     return (await this.#database.query({ name: "items.exists", sql }, [id])).length > 0;
+  }
+
+  /** Asks once more for what was asked for at a path after another item: that one may have undone it. */
+  async repeatAfter(id: string, path: string): Promise<void> {
+    const { tenant_id: tenant, collection } = await this.read(id);
+    for (const status of ["done", "in_progress"] as const)
+      for await (const found of laterItemsAt(this.#database, path, { after: id, status }))
+        await this.enqueueMany(
+          found
+            .filter(({ op }) => op !== "delete")
+            .map(({ item_type, op, payload, priority, metadata }) => ({
+              ...{ item_type, op, payload, priority, metadata },
+              ...{ tenant_id: tenant, collection },
+            })),
+        );
   }
 
   list(filter: ItemFilter = {}): Promise<ItemPage> {

@@ -32,16 +32,36 @@ export interface OpenItem {
  * Items of a file or folder, and of all below it, that came before another item or that this one has found itself; in
  * that one's tenant and collection. A page at a time; those on a page may be deleted.
  */
-export async function* openItemsAt(
+export function openItemsAt(
   database: Database,
   path: string,
   { before, status }: { before: string; status: ItemStatus },
 ): AsyncGenerator<OpenItem[]> {
+  const came =
+    "(u.parent_id = d.queue_id or coalesce(u.enqueued_at, u.created_at) <= coalesce(d.enqueued_at, d.created_at))";
+  return itemsAt(database, path, { other: before, status, came, name: "items.before" });
+}
+
+/** The same for those that came after another item. */
+export function laterItemsAt(
+  database: Database,
+  path: string,
+  { after, status }: { after: string; status: ItemStatus },
+): AsyncGenerator<OpenItem[]> {
+  const came = "coalesce(u.enqueued_at, u.created_at) > coalesce(d.enqueued_at, d.created_at)";
+  return itemsAt(database, path, { other: after, status, came, name: "items.after" });
+}
+
+async function* itemsAt(
+  database: Database,
+  path: string,
+  { other, status, came, name }: { other: string; status: ItemStatus; came: string; name: string },
+): AsyncGenerator<OpenItem[]> {
   const { mark } = database.dialect;
   // $1 the other item, $2 status, $3 the id before.
-  const sql = `select u.queue_id, u.item_type, u.op, u.priority, u.payload_json, u.metadata from unified_queue as d join unified_queue as u on u.tenant_id = d.tenant_id and u.collection = d.collection where d.queue_id = ${mark(1)} and u.queue_id <> d.queue_id and u.item_type in ('file', 'folder') and u.status = ${mark(2)} and (u.parent_id = d.queue_id or coalesce(u.enqueued_at, u.created_at) <= coalesce(d.enqueued_at, d.created_at)) and u.queue_id > ${mark(3)} order by u.queue_id limit ${PAGE}`;
+  const sql = `select u.queue_id, u.item_type, u.op, u.priority, u.payload_json, u.metadata from unified_queue as d join unified_queue as u on u.tenant_id = d.tenant_id and u.collection = d.collection where d.queue_id = ${mark(1)} and u.queue_id <> d.queue_id and u.item_type in ('file', 'folder') and u.status = ${mark(2)} and ${came} and u.queue_id > ${mark(3)} order by u.queue_id limit ${PAGE}`;
   const start = path.endsWith(sep) ? path : path + sep;
-  for await (const rows of pages(database, { name: "items.open_at", sql }, [before, status]))
+  for await (const rows of pages(database, { name, sql }, [other, status]))
     yield rows.flatMap((row) => {
       const item = openItemOf(row);
       return item && (item.path === path || item.path.startsWith(start)) ? [item] : [];
