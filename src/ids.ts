@@ -28,3 +28,7 @@ export function uuidv7(nowMs: number): string {
 export function workerId(): string {
   return `${hostname().slice(0, 20)}-${process.pid}-${randomBytes(4).toString("hex")}`;
 }
+
+export function isUuid(text: string): boolean {
+  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
+}

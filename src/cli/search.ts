@@ -30,7 +30,7 @@ export function addSearch(program: Command): void {
     .option("--document <id...>", "only these documents; a beginning that no other has will do")
     .option("--metadata <key=value>", "only documents with it; may be given several times", keyValue)
     .option("--mode <mode>", "hybrid, vector, keyword or graph", "hybrid")
-    .addHelpText("after", '\nExample:\n  quarry search "how long is a blast notice valid"')
+    .addHelpText("after", '\nExample:\n  quarry search "who must be told before a blast"')
     .action((words: string[], options: SearchFlags) =>
       withQuarry(options, (quarry, output) => search(quarry, output, words.join(" "), options), {
         isReader: true,

@@ -33,7 +33,7 @@ export function addWork(program: Command): void {
       }),
     );
   withCommonOptions(program.command("worker"))
-    .description("Runs some lanes, for machines that share the work.")
+    .description("Runs some lanes, for processes that share the work.")
     .option("--lanes <names>", "which, joined by commas (default: all; see quarry lanes list)")
     .addHelpText("after", "\nExample:\n  quarry worker --lanes pages.ocr,chunks.vector")
     .action((options: CommonOptions & { lanes?: string }) =>

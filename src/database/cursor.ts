@@ -17,8 +17,19 @@ export function decodeCursor(cursor: string, length: number): unknown[] {
   } catch {
     // Falls through to the one error below.
   }
-  throw new QuarryError(
-    "invalid_input",
-    "this cursor does not come from a page of this list; start again without it",
-  );
+  throw strange("a page of this list");
+}
+
+/** Where a list that goes by time, and by id among equals, was left. */
+export function decodePosition(
+  cursor: string,
+  { list, isId = () => true }: { list: string; isId?: (id: string) => boolean },
+): [createdAt: string, id: string] {
+  const [createdAt, id] = decodeCursor(cursor, 2).map(String) as [string, string];
+  if (/^\d{4}-\d\d-\d\d[T ][\d:.]+(Z|[+-]\d\d(:\d\d)?)$/.test(createdAt) && isId(id)) return [createdAt, id];
+  throw strange(list);
+}
+
+function strange(list: string): QuarryError {
+  return new QuarryError("invalid_input", `this cursor does not come from ${list}; start again without it`);
 }

@@ -1,7 +1,8 @@
 import { basename } from "node:path";
 import type { Database, Row } from "../database/database.ts";
 import { isQuarryError, QuarryError } from "../errors.ts";
-import { uuidv7 } from "../ids.ts";
+import { isUuid, uuidv7 } from "../ids.ts";
+import { isName, NAMES_ARE } from "../names.ts";
 import { openQueue } from "../queue/store.ts";
 import { refuseUnstorable } from "../queue/text.ts";
 import { type Cancelled, cancelWork, redoPhase, retryFailed } from "./changes.ts";
@@ -56,7 +57,6 @@ export interface DocumentsParts {
 }
 
 const TRIES_MAX = 5;
-const NAME = /^[\p{L}\p{N}_][\p{L}\p{N} _.:/@-]{0,99}$/u;
 
 /** Everything one can do with documents. */
 export class Documents {
@@ -268,15 +268,12 @@ function sameJson(a: unknown, b: unknown): boolean {
 }
 
 export function checkedName(what: "tenant" | "collection", name: string): string {
-  if (NAME.test(name)) return name;
-  throw new QuarryError(
-    "invalid_input",
-    `${JSON.stringify(name)} cannot be a ${what}: use 1 to 100 letters, digits and _ . : / @ - and begin with a letter, a digit or _`,
-  );
+  if (isName(name)) return name;
+  throw new QuarryError("invalid_input", `${JSON.stringify(name)} cannot be a ${what}: ${NAMES_ARE}`);
 }
 
 export function checkedId(id: string): string {
-  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) return id.toLowerCase();
+  if (isUuid(id)) return id.toLowerCase();
   throw new QuarryError(
     "invalid_input",
     `${JSON.stringify(id)} is not a document's id: see quarry documents list`,

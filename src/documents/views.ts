@@ -1,5 +1,6 @@
 import type { Database, Row } from "../database/database.ts";
 import { QuarryError } from "../errors.ts";
+import { isUuid } from "../ids.ts";
 import { type Counts, openWork, readProgress } from "./progress.ts";
 import { documentStatusColumn, type Phase, TASK_STATUSES, type TaskStatus } from "./queues.ts";
 import { isFailed, STAGES } from "./stages.ts";
@@ -215,7 +216,7 @@ function encodeCursor(id: string): string {
 
 function decodeCursor(cursor: string): string {
   const id = Buffer.from(cursor, "base64url").toString("utf8");
-  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) return id;
+  if (isUuid(id)) return id;
   throw new QuarryError(
     "invalid_input",
     "this cursor does not come from a list of documents; start again without it",

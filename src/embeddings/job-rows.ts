@@ -1,6 +1,7 @@
-import { decodeCursor, encodeCursor } from "../database/cursor.ts";
+import { decodePosition, encodeCursor } from "../database/cursor.ts";
 import type { Database, Row } from "../database/database.ts";
 import { QuarryError } from "../errors.ts";
+import { isUuid } from "../ids.ts";
 import type { JobPriority, JobStatus } from "./queue.ts";
 import { fromStored } from "./vectors.ts";
 
@@ -122,7 +123,7 @@ export async function listJobs(database: Database, options: JobListOptions): Pro
   if (options.status !== undefined && options.status !== "failed")
     terms.push(`status = ${mark(params.push(options.status))}`);
   if (options.after !== undefined) {
-    const [createdAt, id] = positionOf(options.after);
+    const [createdAt, id] = decodePosition(options.after, { list: "a list of jobs", isId: isUuid });
     terms.push(`(created_at, id) < (${mark(params.push(createdAt))}, ${mark(params.push(id))})`);
   }
   const isText = database.dialect.name === "postgres" ? "created_at::text" : "created_at";
@@ -154,19 +155,6 @@ function selectFrom(database: Database, table: string, isListed = false): string
       : name,
   );
   return `select ${columns.join(", ")}, ${table === JOBS ? "run_after" : never} as run_after`;
-}
-
-function positionOf(cursor: string): [string, string] {
-  const [createdAt, id] = decodeCursor(cursor, 2).map(String) as [string, string];
-  if (/^\d{4}-\d\d-\d\d[T ][\d:.]+(Z|[+-]\d\d(:\d\d)?)$/.test(createdAt) && isId(id)) return [createdAt, id];
-  throw new QuarryError(
-    "invalid_input",
-    "this cursor does not come from a list of jobs; start again without it",
-  );
-}
-
-export function isId(text: string): boolean {
-  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
 }
 
 function jobOf(row: Row): EmbeddingJob {

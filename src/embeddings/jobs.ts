@@ -1,18 +1,11 @@
 import { z } from "zod";
 import type { Database, Transaction } from "../database/database.ts";
 import { isQuarryError, messageOf, QuarryError } from "../errors.ts";
-import { uuidv7 } from "../ids.ts";
+import { isUuid, uuidv7 } from "../ids.ts";
 import type { Queue } from "../queue/declaration.ts";
 import { openQueue, type QueueStore } from "../queue/store.ts";
 import { DeadLetters } from "./dead-letters.ts";
-import {
-  type EmbeddingJob,
-  isId,
-  type JobListOptions,
-  type JobPage,
-  listJobs,
-  readJobs,
-} from "./job-rows.ts";
+import { type EmbeddingJob, type JobListOptions, type JobPage, listJobs, readJobs } from "./job-rows.ts";
 import { JOB_PRIORITIES, type JobPayload } from "./queue.ts";
 import { type EmbeddingStats, readStats } from "./stats.ts";
 import { hashOf, knownVectors } from "./twins.ts";
@@ -152,7 +145,7 @@ function rowOf({ database, model: served }: Parts, job: NewJob) {
 }
 
 function checkedId(id: string): string {
-  if (isId(id)) return id.toLowerCase();
+  if (isUuid(id)) return id.toLowerCase();
   throw new QuarryError("invalid_input", `${JSON.stringify(id)} is not the id of a job`);
 }
 

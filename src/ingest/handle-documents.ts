@@ -1,4 +1,5 @@
 import { isAbsolute, normalize } from "node:path";
+import { isUuid } from "../ids.ts";
 import type { ItemParts, Job, Result } from "./handle.ts";
 import type { ItemType } from "./queue.ts";
 import { realFolder, realPath } from "./scan.ts";
@@ -13,13 +14,11 @@ export async function deleteTenant(
   return { removed: await documents.removeFrom({ tenant }, "all"), cancelled };
 }
 
-const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
 /** By its id, or by the path that it came from. Never another tenant's. */
 export async function deleteDocument({ documents }: ItemParts, job: Job<"delete_document">): Promise<Result> {
   const { document_id: named } = job.payload;
   const { tenant, collection } = job;
-  const byId = ID.test(named) ? await documents.removeFrom({ tenant }, { id: named.toLowerCase() }) : 0;
+  const byId = isUuid(named) ? await documents.removeFrom({ tenant }, { id: named.toLowerCase() }) : 0;
   if (byId > 0) return { removed: byId };
   const source = isAbsolute(named) ? await realPath(normalize(named)) : named;
   return { removed: await documents.removeFrom({ tenant, collection }, { source }) };

@@ -1,4 +1,4 @@
-import { decodeCursor, encodeCursor } from "../database/cursor.ts";
+import { decodePosition, encodeCursor } from "../database/cursor.ts";
 import type { Database, Row } from "../database/database.ts";
 import { QuarryError } from "../errors.ts";
 import type { ItemStatus, ItemType, Operation } from "./queue.ts";
@@ -87,7 +87,7 @@ export async function listItems(database: Database, filter: ItemFilter): Promise
     filter[name] === undefined ? [] : [`${name} = ${mark(params.push(filter[name]))}`],
   );
   if (filter.after !== undefined) {
-    const [createdAt, id] = positionOf(filter.after);
+    const [createdAt, id] = decodePosition(filter.after, { list: "a list of items" });
     terms.push(`(created_at, queue_id) < (${mark(params.push(createdAt))}, ${mark(params.push(id))})`);
   }
   const position = database.dialect.name === "postgres" ? "created_at::text" : "created_at";
@@ -122,13 +122,4 @@ function readJson(text: unknown): Record<string, unknown> | null {
   } catch {
     return { unreadable: text };
   }
-}
-
-function positionOf(cursor: string): [string, string] {
-  const [createdAt, id] = decodeCursor(cursor, 2).map(String) as [string, string];
-  if (/^\d{4}-\d\d-\d\d[T ][\d:.]+(Z|[+-]\d\d(:\d\d)?)$/.test(createdAt)) return [createdAt, id];
-  throw new QuarryError(
-    "invalid_input",
-    "this cursor does not come from a list of items; start again without it",
-  );
 }

@@ -3,6 +3,7 @@ import type { Database, Row, Statement, Transaction } from "../database/database
 import { quoted } from "../database/dialect.ts";
 import { QuarryError } from "../errors.ts";
 import { uuidv7 } from "../ids.ts";
+import { isName, NAMES_ARE } from "../names.ts";
 import type { Queue } from "../queue/declaration.ts";
 import { stringify } from "../queue/enqueue.ts";
 import type { Ticket } from "../queue/outcome.ts";
@@ -61,7 +62,6 @@ export interface EnqueuedItem {
 
 const ROWS_PER_STATEMENT_MAX = 500;
 const LOOK_EVERY_MS = 200;
-const NAME = /^[\p{L}\p{N}_][\p{L}\p{N} _.:/@-]{0,99}$/u;
 
 /** Everything that changes comes in here. */
 export class Items {
@@ -406,10 +406,7 @@ function keyOf(row: Row): string {
   return `${row.idempotency_key} ${row.tenant_id}`;
 }
 
-function checkedName(what: string, name: string): string {
-  if (NAME.test(name)) return name;
-  throw new QuarryError(
-    "invalid_input",
-    `${what}: use 1 to 100 letters, digits and _ . : / @ - and begin with a letter, a digit or _`,
-  );
+function checkedName(what: "tenant_id" | "collection", name: string): string {
+  if (isName(name)) return name;
+  throw new QuarryError("invalid_input", `${what}: ${NAMES_ARE}`);
 }

@@ -1,26 +1,15 @@
 import { z } from "zod";
 import { QuarryError } from "../../errors.ts";
-import type { Log } from "../../log.ts";
-import type { ServiceTime } from "../model-pause.ts";
 import { ModelService } from "../model-service.ts";
 import { ollamaUrl } from "../ollama-url.ts";
 import { ollamaModel } from "./choice.ts";
-import { openServiceEmbedder, type ServiceEmbedder } from "./service.ts";
+import { openServiceEmbedder, type ServiceEmbedder, type ServiceSettings } from "./service.ts";
 import { vectorOf } from "./vectors.ts";
 
-export interface OllamaEmbedderSettings {
+export interface OllamaEmbedderSettings extends ServiceSettings {
   /** As in OLLAMA_HOST: an address, or a name and a port. */
   readonly host: string;
   readonly model?: string | undefined;
-  /** For one request. */
-  readonly timeoutMs: number;
-  /** Fewer than the model's own, where it can be cut short. */
-  readonly dimensions?: number | undefined;
-  /** The model's window. */
-  readonly tokensMax?: number | undefined;
-  readonly outageMsMax?: number;
-  readonly time?: ServiceTime;
-  readonly log?: Log | undefined;
 }
 
 /** A local service reads one text after the other: a request of more would only be nearer to its timeout. */

@@ -1,25 +1,14 @@
 import { z } from "zod";
 import { QuarryError } from "../../errors.ts";
-import type { Log } from "../../log.ts";
-import type { ServiceTime } from "../model-pause.ts";
 import { ModelService } from "../model-service.ts";
-import { openServiceEmbedder, type ServiceEmbedder } from "./service.ts";
+import { openServiceEmbedder, type ServiceEmbedder, type ServiceSettings } from "./service.ts";
 import { vectorOf } from "./vectors.ts";
 
-export interface OpenAiEmbedderSettings {
+export interface OpenAiEmbedderSettings extends ServiceSettings {
   /** With its version: "https://api.openai.com/v1". */
   readonly baseUrl: string;
   readonly apiKey?: string | undefined;
   readonly model: string;
-  /** For one request. */
-  readonly timeoutMs: number;
-  /** Fewer than the model's own, where it can be cut short. Not all services know the parameter. */
-  readonly dimensions?: number | undefined;
-  /** The model's window. */
-  readonly tokensMax?: number | undefined;
-  readonly outageMsMax?: number;
-  readonly time?: ServiceTime;
-  readonly log?: Log | undefined;
 }
 
 /** OpenAI takes 2,048 texts and 300,000 tokens; the count of other models' tokens is an estimate. */

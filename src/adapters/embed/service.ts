@@ -1,12 +1,26 @@
 import { isQuarryError } from "../../errors.ts";
+import type { Log } from "../../log.ts";
 import type { Embedded, Embedder, TextUse, Tokenizer } from "../embed.ts";
-import type { ServicePause } from "../model-pause.ts";
+import type { ServicePause, ServiceTime } from "../model-pause.ts";
 import type { ModelService } from "../model-service.ts";
 import { type KnownModel, knownModel } from "./known-models.ts";
 import { prefixesOf } from "./prefixes.ts";
 import { openTokenizer } from "./tokenizer.ts";
 import { checkedVectors, unitVector } from "./vectors.ts";
 import { averaged, halvedWindow, type Window, windowsOf } from "./windows.ts";
+
+/** What is said of every service, whichever protocol it speaks. */
+export interface ServiceSettings {
+  /** For one request. */
+  readonly timeoutMs: number;
+  /** Fewer than the model's own, where it can be cut short. Not all services know how to. */
+  readonly dimensions?: number | undefined;
+  /** The model's window. */
+  readonly tokensMax?: number | undefined;
+  readonly outageMsMax?: number;
+  readonly time?: ServiceTime;
+  readonly log?: Log | undefined;
+}
 
 /** An embedder that asks a service over HTTP. */
 export interface ServiceEmbedder extends Embedder {
