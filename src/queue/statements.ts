@@ -319,7 +319,7 @@ class Compiler {
     const finishedAt = this.#queue.columns.finishedAt;
     if (!finishedAt) return `select 1 as ${KEY} where false`;
     const before = this.#dialect.shift(this.#dialect.now, `-${this.#dialect.param(2, "real")}`);
-    const isOld = `${isFinished} and t.${quoted(finishedAt)} < ${before}`;
+    const isOld = `${isFinished} and t.${quoted(finishedAt)} <= ${before}`;
     const old = `select ${this.#key} from ${this.#table} as t where ${isOld} order by t.${quoted(this.#queue.columns.status)}, t.${quoted(finishedAt)} limit ${this.#dialect.param(3, "integer")}${this.#dialect.skipLocked}`;
     const where = `${this.#dialect.isAmong(this.#key, old)} and ${isOld}`;
     return `delete from ${this.#table} as t where ${where} returning ${this.#returned()}`;
