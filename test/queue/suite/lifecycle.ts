@@ -578,6 +578,9 @@ export function testLifecycle(fixture: () => Fixture): void {
         assert.equal(await p.exists(b!.key), false);
         assert.equal(await p.exists(running!.key), true);
         assert.equal(await p.exists(young!.key), true);
+        // Its age is 0: the clock did not move since it finished.
+        assert.equal(await p.store.prune({ doneOlderThanMs: 0 }), 1);
+        assert.equal(await p.exists(young!.key), false);
       });
 
       it("a key that comes back after its row was deleted is fenced against the old row's worker", async () => {
