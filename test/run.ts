@@ -26,7 +26,13 @@ async function main(): Promise<number> {
       return await runTests(files, {
         // One more than cores: many tests wait for processes to start and stop.
         concurrency: values.crash ? 1 : availableParallelism() + 1,
-        env: { ...process.env, TEST_DATABASE_URL: services.postgresUrl, TEST_REDIS_URL: services.redisUrl },
+        env: {
+          ...process.env,
+          TEST_DATABASE_URL: services.postgresUrl,
+          TEST_REDIS_URL: services.redisUrl,
+          // Hundreds of processes load the same modules.
+          NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/compiled"),
+        },
       });
     } finally {
       await services.stop();

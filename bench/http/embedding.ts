@@ -43,9 +43,9 @@ export async function embeddingThroughput(scene: Scene): Promise<Figure[]> {
 
 async function throughputOn(scene: Scene, database: DatabaseName, callMs: number): Promise<Figure[]> {
   const { rounds, jobs, callsMs } = scene.scale;
-  const [sameCalls, oneCall] = [plainLoop(CALLS_AT_ONCE), plainLoop(1)];
+  const [sameTable, sameCalls, oneCall] = [designLoop(CALLS_AT_ONCE), plainLoop(CALLS_AT_ONCE), plainLoop(1)];
   const isJudged = callMs === callsMs[0];
-  const contenders = [quarryLane, designLoop, sameCalls, ...(isJudged ? [oneCall] : [])];
+  const contenders = [quarryLane, sameTable, sameCalls, ...(isJudged ? [oneCall] : [])];
   const rates = new Map(contenders.map((contender): [Contender, number[]] => [contender, []]));
   const rateOf = async (contender: Contender, count: number) => {
     const place = await makePlace(scene, database);
@@ -71,7 +71,7 @@ async function throughputOn(scene: Scene, database: DatabaseName, callMs: number
       goal,
       ...(goal !== null && { note: BESIDE_PLAIN }),
     });
-  const beside = [compare(sameCalls, isJudged ? GOAL : null), compare(designLoop, null)];
+  const beside = [compare(sameCalls, isJudged ? GOAL : null), compare(sameTable, null)];
   return isJudged ? [...beside, compare(oneCall, null)] : beside;
 }
 
