@@ -9,15 +9,20 @@ import { itemsSuite } from "./items/suite.ts";
 import { pipelineSuite } from "./pipeline/suite.ts";
 import { progress } from "./progress.ts";
 import { queueSuite } from "./queue/suite.ts";
+import { ragSuite } from "./rag/suite.ts";
 import type { Suite } from "./suite.ts";
+import { tasksSuite } from "./tasks/suite.ts";
 
-const USAGE = "usage: node bench/run.ts [queue] [pipeline] [http] [items] [--quick] [--only measure]";
+const USAGE =
+  "usage: node bench/run.ts [queue] [pipeline] [http] [items] [rag] [tasks] [--quick] [--only measure]";
 const HERE = import.meta.dirname;
 const SUITES: Readonly<Record<string, Suite>> = {
   queue: queueSuite,
   pipeline: pipelineSuite,
   http: httpSuite,
   items: itemsSuite,
+  rag: ragSuite,
+  tasks: tasksSuite,
 };
 
 const { values, positionals } = parseArgs({

@@ -1,17 +1,25 @@
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { chosenEmbedder } from "./adapters/embed/choice.ts";
+import { LimitsByService } from "./adapters/model-limits.ts";
+import type { Asked, Asks } from "./agents/ask.ts";
+import { agentLane } from "./agents/lane.ts";
+import { loadFunctions } from "./agents/load.ts";
+import { type FunctionTaskPayload, functionQueue } from "./agents/queue.ts";
+import { type AgentFunction, FunctionRegistry } from "./agents/registry.ts";
+import { Tasks } from "./agents/tasks.ts";
+import { type Asking, type AskOptions, openAsking } from "./asking.ts";
 import { type Changes, followChanges } from "./changes.ts";
-import { loadSettings, type Settings } from "./config.ts";
+import { type GivenSettings, loadSettings, type Settings } from "./config.ts";
 import type { Database } from "./database/database.ts";
 import { migrate, readMigrations } from "./database/migrate.ts";
 import { openDatabase } from "./database/open.ts";
 import { Documents } from "./documents/documents.ts";
-import { DataFolder, INDEX_FILE } from "./documents/files.ts";
+import { DataFolder } from "./documents/files.ts";
 import { type LegacyReport, migrateLegacy } from "./documents/legacy.ts";
 import { type DocumentQueues, documentQueues } from "./documents/queues.ts";
+import { SearchableDocuments } from "./documents/searchable.ts";
 import { EmbeddingJobs } from "./embeddings/jobs.ts";
 import { embeddingLane } from "./embeddings/lane.ts";
 import { embeddingQueue, type JobPayload } from "./embeddings/queue.ts";
@@ -30,18 +38,22 @@ import {
 } from "./ingest/legacy.ts";
 import { columnsOf, openLegacySource } from "./ingest/legacy-source.ts";
 import { type ItemQueues, itemQueues } from "./ingest/queue.ts";
-import { SearchableDocuments } from "./ingest/searchable.ts";
 import { createLog, hideSecrets, type Log } from "./log.ts";
 import type { OpenedParts } from "./parts.ts";
 import { Crew } from "./queue/crew.ts";
 import type { Queue } from "./queue/declaration.ts";
-import { createJanitor, type Janitor } from "./queue/janitor.ts";
+import { createJanitor, type Janitor, type Tended } from "./queue/janitor.ts";
 import type { LaneDeclaration } from "./queue/lane.ts";
 import { checkedLane, Pauses } from "./queue/pauses.ts";
 import { prepareQueue } from "./queue/prepare.ts";
 import { RemoteWork } from "./queue/remote.ts";
 import { openQueue } from "./queue/store.ts";
 import { type WorkerProcess, WorkerProcesses, type WorkerState } from "./queue/worker-processes.ts";
+import { RagJobs } from "./rag/jobs.ts";
+import { ragLane } from "./rag/lane.ts";
+import { openRagQueue } from "./rag/open.ts";
+import { ragQueue } from "./rag/queue.ts";
+import { checkChunking } from "./rag/settings.ts";
 import { checkReadiness, type Readiness } from "./readiness.ts";
 import { openSearch, type Search } from "./search/search.ts";
 import { VERSION } from "./version.ts";
@@ -60,6 +72,14 @@ export interface Quarry {
   readonly embeddings: EmbeddingJobs;
   /** The front door: everything that changes comes in as an item. */
   readonly queue: Items;
+  /** Steps of agents: functions that run one at a time for each planner and worker. */
+  readonly tasks: Tasks;
+  /** Files of RAGs, by the Redis contract. */
+  readonly rag: RagJobs;
+  /** Questions: put into line, followed, cancelled. */
+  readonly asks: Asks;
+  /** Answers a question from what was ingested; works on it here when no other process does. */
+  ask(question: string, options?: AskOptions): Promise<Asked>;
   readonly lanes: LaneControl;
   /** Puts files and folders into line; `work`, here or in another process, does the rest. */
   ingest(paths: readonly string[], options?: IngestOptions): Promise<Ingested>;
@@ -100,11 +120,18 @@ export interface LaneControl {
   resume(lane: string): Promise<void>;
 }
 
+export interface OpenOptions extends GivenSettings {
+  /** Functions of one's own, for tasks to name. */
+  readonly functions?: readonly AgentFunction[];
+}
+
 /** Settings → database → features. Readers and models are opened when work or a search first needs them. */
-export async function openQuarry(given: Partial<Settings> = {}): Promise<Quarry> {
-  const { settings } = loadSettings({ given });
+export async function openQuarry({ functions = [], ...given }: OpenOptions = {}): Promise<Quarry> {
+  const { settings, warnings } = loadSettings({ given });
   const log = createLog({ level: settings.logLevel });
+  for (const warning of warnings) log.warn(warning);
   const database = openDatabase(settings.databaseUrl, {
+    poolMax: settings.poolMax,
     onError: (error) => log.warn({ error: messageOf(error) }, "database"),
   });
   try {
@@ -113,7 +140,8 @@ export async function openQuarry(given: Partial<Settings> = {}): Promise<Quarry>
     const jobQueue = embeddingQueue({ ...settings, model });
     await migrate(database, readMigrations(migrationsFolder(database.dialect.name)));
     const itemQueue = itemQueues();
-    for (const queue of [...Object.values(queues), jobQueue, ...Object.values(itemQueue)])
+    const taskQueue = functionQueue(settings);
+    for (const queue of [...Object.values(queues), jobQueue, ...Object.values(itemQueue), taskQueue])
       await prepareQueue(database, queue);
     const files = new DataFolder(settings.dataFolder);
     await belongTogether(database, files);
@@ -122,15 +150,34 @@ export async function openQuarry(given: Partial<Settings> = {}): Promise<Quarry>
     const embeddings = new EmbeddingJobs({ database, queue: jobQueue, model, vectorType });
     const workers = new WorkerProcesses(database, { silentMs: settings.staleMs });
     const items = new Items(database, itemQueue);
+    const registry = new FunctionRegistry([...functions, ...(await loadFunctions(settings.functionsModule))]);
+    const { attemptsMax } = settings;
+    const tasks = new Tasks({ database, queue: taskQueue, registry, attemptsMax });
+    const ragJobsQueue = ragQueue(settings);
+    await prepareQueue(database, ragJobsQueue);
+    const rag = new RagJobs({
+      queue: await openRagQueue({
+        ...settings,
+        ...{ database, queue: ragJobsQueue, ragIds: [...settings.rags.keys()], log },
+      }),
+      rags: settings.rags,
+      clock: database.clock,
+    });
+    const { modelRequestsPerMinute: requests, modelTokensPerMinute: tokens } = settings;
     return new App({
       settings,
       log,
+      limits: new LimitsByService({ requests, tokens }),
       database,
       queues,
       jobQueue,
       itemQueue,
       items,
+      taskQueue,
+      registry,
+      tasks,
       embeddings,
+      rag,
       files,
       workers,
     });
@@ -143,24 +190,35 @@ export async function openQuarry(given: Partial<Settings> = {}): Promise<Quarry>
 interface AppParts {
   readonly settings: Settings;
   readonly log: Log;
+  readonly limits: LimitsByService;
   readonly database: Database;
   readonly queues: DocumentQueues;
   readonly jobQueue: Queue<JobPayload>;
   readonly itemQueue: ItemQueues;
   readonly items: Items;
+  readonly taskQueue: Queue<FunctionTaskPayload>;
+  readonly registry: FunctionRegistry;
+  readonly tasks: Tasks;
   readonly embeddings: EmbeddingJobs;
+  readonly rag: RagJobs;
   readonly files: DataFolder;
   readonly workers: WorkerProcesses;
 }
+
+/** Whoever asked has the answer; what else the lane took up may be given back. */
+const ASKED_GRACE_MS = 5_000;
 
 class App implements Quarry {
   readonly settings: Settings;
   readonly documents: Documents;
   readonly embeddings: EmbeddingJobs;
   readonly queue: Items;
+  readonly tasks: Tasks;
+  readonly rag: RagJobs;
   readonly remote: RemoteWork;
   readonly lanes: LaneControl;
   readonly #app: AppParts;
+  readonly #asking: Asking;
   readonly #crews: Crew[] = [];
   readonly #janitors: Janitor[] = [];
   #parts: Promise<OpenedParts> | undefined;
@@ -170,14 +228,36 @@ class App implements Quarry {
     this.settings = app.settings;
     this.embeddings = app.embeddings;
     this.queue = app.items;
+    this.tasks = app.tasks;
+    this.rag = app.rag;
     this.remote = remoteWork(app);
     this.documents = new Documents(this.#documentsParts);
     this.lanes = laneControl(app);
+    this.#asking = openAsking({
+      ...app,
+      search: this.search,
+      index: () => this.#openParts(),
+      workers: () => this.workers(),
+      work: async () => {
+        const crew = await this.work({ lanes: [app.taskQueue.name], graceMs: ASKED_GRACE_MS });
+        // Whoever asks stops it: there may be thousands of questions.
+        this.#crews.splice(this.#crews.indexOf(crew), 1);
+        return crew;
+      },
+    });
   }
 
   readonly search: Search = {
     search: async (query, signal) => openSearch(await this.#openParts()).search(query, signal),
   };
+
+  get asks(): Asks {
+    return this.#asking.asks;
+  }
+
+  ask(question: string, options?: AskOptions): Promise<Asked> {
+    return this.#asking.ask(question, options);
+  }
 
   ingest(paths: readonly string[], options?: IngestOptions): Promise<Ingested> {
     return ingest(this.queue, paths, options);
@@ -204,7 +284,7 @@ class App implements Quarry {
       ...this.#app,
       lanes: lanes.filter(({ queue }) => wanted?.includes(queue.name) ?? true),
       // Also what workers elsewhere take from.
-      ...(!wanted && { tended: queuesOf(this.#app) }),
+      ...(!wanted && { tended: this.#tended() }),
       ...(options.graceMs !== undefined && { graceMs: options.graceMs }),
     });
     this.#crews.push(crew);
@@ -216,7 +296,9 @@ class App implements Quarry {
     const { database, jobQueue } = this.#app;
     const { embeddingBatch, embeddingBatchTokens, pollMs } = this.settings;
     const parts = await this.#openParts();
-    const lanes = [...this.#itemLanes(), ...documentLanes(parts)];
+    const { taskQueue, registry, tasks } = this.#app;
+    const agents = agentLane({ ...this.settings, queue: taskQueue, registry, tasks });
+    const lanes = [...this.#itemLanes(), ...documentLanes(parts), agents];
     // Otherwise the vectors are made elsewhere, by workers that take the jobs over HTTP.
     if (parts.embedder.model === this.embeddings.model) {
       const limits = { textsMax: embeddingBatch, tokensMax: embeddingBatchTokens };
@@ -225,7 +307,25 @@ class App implements Quarry {
       const queue = jobQueue;
       lanes.push(embeddingLane({ database, queue, embedder, limits, vectorType, version: VERSION, pollMs }));
     }
-    return lanes;
+    checkChunking(this.settings.rags, parts.embedder.tokensMax);
+    return [...lanes, ...this.#ragLanes()];
+  }
+
+  /** A worker that knows no RAG takes no jobs: others may know theirs. */
+  #ragLanes(): LaneDeclaration<object>[] {
+    const { database, rag, log } = this.#app;
+    if (rag.rags.size === 0) return [];
+    const { pollMs } = this.settings;
+    const { documents } = this;
+    const { fileBytesMax } = this.#documentsParts;
+    const searchable = new SearchableDocuments(database);
+    const { queue, rags } = rag;
+    const { clock } = database;
+    return [ragLane({ database, documents, searchable, queue, rags, fileBytesMax, clock, log, pollMs })];
+  }
+
+  #tended(): Tended[] {
+    return [...queuesOf(this.#app), ...this.#ragLanes().map(({ store }) => store!)];
   }
 
   #itemLanes(): LaneDeclaration<object>[] {
@@ -247,8 +347,8 @@ class App implements Quarry {
         "constraint_violated",
         "workers have the index open: stop them first, then reindex",
       );
-    for (const ending of ["", "-wal", "-shm"])
-      await rm(join(this.#app.files.root, `${INDEX_FILE}${ending}`), { force: true });
+    const { clearIndex } = await import("./parts.ts");
+    await clearIndex(this.settings, this.#app);
     let documents = 0;
     for (let after: string | undefined; ; ) {
       const page = await this.documents.list({ limit: 500, after });
@@ -290,7 +390,7 @@ class App implements Quarry {
     const { database, log } = this.#app;
     const janitor = createJanitor({
       database,
-      queues: queuesOf(this.#app),
+      queues: this.#tended(),
       everyMs: this.settings.checkEveryMs,
       log,
     });
@@ -305,7 +405,7 @@ class App implements Quarry {
   counts(): Promise<QueueCounts[]> {
     const { database } = this.#app;
     return Promise.all(
-      queuesOf(this.#app).map(async (queue) => {
+      [...queuesOf(this.#app), ...ragQueuesOf(this.#app)].map(async (queue) => {
         const counts = await openQueue(database, queue).countByStatus();
         return { queue: queue.name, counts: Object.fromEntries(counts) };
       }),
@@ -320,7 +420,9 @@ class App implements Quarry {
   async close(): Promise<void> {
     for (const crew of this.#crews.splice(0)) await crew.stop();
     for (const janitor of this.#janitors.splice(0)) await janitor.stop();
+    await this.#asking.close();
     await (await this.#parts?.catch(() => undefined))?.close();
+    await this.#app.rag.queue.close();
     await this.#app.database.close();
   }
 
@@ -337,8 +439,15 @@ class App implements Quarry {
 }
 
 /** The second queue of items has the same rows in another order. */
-function queuesOf({ queues, jobQueue, itemQueue }: AppParts): Queue[] {
-  return [itemQueue.items, ...Object.values(queues), jobQueue] as Queue<object>[];
+/** One for each table and phase: two lanes take the rows of another in an order, or with a gate, of their own. */
+function queuesOf({ queues, jobQueue, itemQueue, taskQueue }: AppParts): Queue[] {
+  const { pageScan: _sameRows, ...others } = queues;
+  return [itemQueue.items, ...Object.values(others), jobQueue, taskQueue] as Queue<object>[];
+}
+
+/** None where no RAG is configured. */
+function ragQueuesOf({ rag }: AppParts): Queue[] {
+  return rag.rags.size > 0 ? [rag.queue.store.queue as Queue<object> as Queue] : [];
 }
 
 function remoteWork({ database, workers, jobQueue, embeddings, settings }: AppParts): RemoteWork {
@@ -349,7 +458,9 @@ function remoteWork({ database, workers, jobQueue, embeddings, settings }: AppPa
 
 function laneControl(app: AppParts): LaneControl {
   const { database } = app;
-  const names = [...queuesOf(app), app.itemQueue.oldest].map(({ name }) => name);
+  const names = [...queuesOf(app), app.itemQueue.oldest, app.queues.pageScan, ...ragQueuesOf(app)].map(
+    ({ name }) => name,
+  );
   const pauses = new Pauses(database);
   return {
     names,

@@ -3,7 +3,7 @@ import type { Database } from "./database/database.ts";
 
 /** A row as it is after something happened to it. */
 export interface Change {
-  readonly kind: "document" | "embedding_job" | "queue_item";
+  readonly kind: "document" | "embedding_job" | "queue_item" | "task" | "rag_job";
   /** When it happened, by the database's clock; also where to go on from. */
   readonly at: string;
   readonly row: Readonly<Record<string, unknown>>;
@@ -41,6 +41,22 @@ const SOURCES: readonly Source[] = [
       ...["worker_id", "document_id", "error_message"],
     ],
   },
+  {
+    kind: "task",
+    table: "task_queue",
+    columns: [
+      ...["task_id as id", "entity_type", "entity_id", "function_name", "status", "retry_count"],
+      ...["max_retries", "claimed_by", "error_message"],
+    ],
+  },
+  {
+    kind: "rag_job",
+    table: "rag_jobs",
+    columns: [
+      ...["job_id as id", "rag_id", "filename", "status", "chunks_created", "embeddings_generated"],
+      ...["tokens_used", "retry_count", "document_id", "error", "error_code"],
+    ],
+  },
 ];
 
 const LOOK_EVERY_MS = 500;
@@ -49,7 +65,7 @@ const ROWS_PER_LOOK_MAX = 5_000;
 const OVERLAP_MS = 5_000;
 
 /**
- * Follows what happens to documents, jobs and items, whichever process does it, by looking at what was written since the
+ * Follows what happens to documents, jobs, items and tasks, whichever process does it, by looking at what was written since the
  * last look. A change is told once; changes of one row that follow each other closely are told as one. The first
  * answer is empty and comes when nothing can be missed any more. Going on from an earlier time, what happened shortly before it
  * is told again: it may have been written by a transaction that had not ended then.

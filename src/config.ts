@@ -1,9 +1,12 @@
-import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { parse } from "yaml";
 import { z } from "zod";
-import { messageOf, QuarryError } from "./errors.ts";
+import { chosenEmbedder } from "./adapters/embed/choice.ts";
+import { VECTOR_STORES, type VectorStoreName } from "./adapters/vectors/choice.ts";
+import { QuarryError } from "./errors.ts";
+import { hideSecrets } from "./log.ts";
+import { type Rag, type RagSettings, type Rags, readRags } from "./rag/settings.ts";
+import { readSettingsFiles, type SettingsFile } from "./settings-files.ts";
 
 const text = z.string("give a text").trim().min(1, "give a text");
 const flag = z.union([z.boolean(), z.stringbool()], "give true or false");
@@ -23,6 +26,18 @@ const secondsAsMs = z.coerce
 const SETTINGS = {
   dataFolder: setting("QUARRY_DATA", text, ".quarry", "folder of the database, page files and the index"),
   databaseUrl: setting("DATABASE_URL", text.optional(), undefined, "postgres://… or a SQLite file"),
+  redisUrl: setting(
+    "REDIS_URL",
+    z.url({ protocol: /^rediss?$/, error: "give a URL such as redis://:PASSWORD@HOST:6379/0" }).optional(),
+    undefined,
+    "redis://… or rediss://… that carries the jobs of RAGs (default: the database does)",
+  ),
+  poolMax: setting(
+    "QUARRY_DATABASE_POOL",
+    count(1, 1_000),
+    10,
+    "connections to PostgreSQL that a process may open; two more are for heartbeats and wake-ups",
+  ),
   isEnabled: setting("TASK_QUEUE_ENABLED", flag, true, "false: workers start no lanes"),
   checkEveryMs: setting("TASK_QUEUE_CHECK_INTERVAL", secondsAsMs, 60, "seconds between the janitor's rounds"),
   pollMs: setting("WORKER_POLL_INTERVAL", secondsAsMs, 5, "seconds between looks for work without a wake-up"),
@@ -34,6 +49,30 @@ const SETTINGS = {
     "seconds of silence after which a task is given on",
   ),
   attemptsMax: setting("MAX_TASK_RETRIES", count(1, 100), 3, "tries before a task has failed for good"),
+  taskStaleMs: setting(
+    "QUARRY_TASK_STALE",
+    secondsAsMs,
+    1_800,
+    "seconds after which a function task that others marked IN_PROGRESS and left is put back",
+  ),
+  taskRetentionDays: setting(
+    "QUARRY_TASK_RETENTION_DAYS",
+    count(1, 3_650),
+    7,
+    "days that function tasks are kept after they ended",
+  ),
+  tasksAtOnce: setting(
+    "QUARRY_TASKS_AT_ONCE",
+    count(1, 100),
+    8,
+    "function tasks that a process runs at once",
+  ),
+  functionsModule: setting(
+    "QUARRY_FUNCTIONS",
+    text.optional(),
+    undefined,
+    "a module that exports functions of your own, for tasks to name",
+  ),
   embedder: setting(
     "QUARRY_EMBEDDER",
     z.string().regex(/^(local|ollama(:\S+)?|openai:\S+)$/, "give local, ollama:MODEL or openai:MODEL"),
@@ -47,6 +86,19 @@ const SETTINGS = {
     "https://api.openai.com/v1",
     "an OpenAI-compatible service",
   ),
+  vectors: setting(
+    "QUARRY_VECTORS",
+    z.enum(VECTOR_STORES, `give ${VECTOR_STORES.join(", ")}`).optional(),
+    undefined,
+    "where vectors are kept: embedded, pgvector or qdrant (default: qdrant with QDRANT_URL, else embedded)",
+  ),
+  qdrantUrl: setting(
+    "QDRANT_URL",
+    z.url({ protocol: /^https?$/, error: "give http://… or https://…" }).optional(),
+    undefined,
+    "where Qdrant listens",
+  ),
+  qdrantApiKey: secret("QDRANT_API_KEY", text.optional(), "the key for that Qdrant"),
   openaiApiKey: secret("OPENAI_API_KEY", text.optional(), "the key for that service"),
   modelTimeoutMs: setting(
     "QUARRY_MODEL_TIMEOUT",
@@ -54,6 +106,13 @@ const SETTINGS = {
     60,
     "seconds that a model service may take to answer",
   ),
+  llm: setting(
+    "QUARRY_LLM",
+    z.string().regex(/^(none|ollama:\S+|openai:\S+)$/, "give none, ollama:MODEL or openai:MODEL"),
+    "none",
+    "what plans and writes answers: none (passages are quoted), ollama:MODEL or openai:MODEL",
+  ),
+  llmTimeoutMs: setting("QUARRY_LLM_TIMEOUT", secondsAsMs, 300, "seconds that a model may take to write"),
   embeddingModel: setting(
     "QUARRY_EMBEDDING_MODEL",
     text.max(100).optional(),
@@ -67,6 +126,60 @@ const SETTINGS = {
     50_000,
     "most tokens in one call of a model",
   ),
+  modelRequestsPerMinute: setting(
+    "QUARRY_MODEL_RPM",
+    count(1, 10_000_000).optional(),
+    undefined,
+    "most requests a minute to one model service, from one process (default: no limit)",
+  ),
+  modelTokensPerMinute: setting(
+    "QUARRY_MODEL_TPM",
+    count(1_000, 1_000_000_000).optional(),
+    undefined,
+    "most tokens a minute of one model service, from one process (default: no limit)",
+  ),
+  entities: setting(
+    "QUARRY_ENTITIES",
+    z.enum(["local", "llm"], "give local or llm"),
+    "local",
+    "what finds entities and relations: local, or llm, the model of QUARRY_LLM",
+  ),
+  graph: setting(
+    "QUARRY_GRAPH",
+    z.enum(["sql", "neo4j"], "give sql or neo4j").optional(),
+    undefined,
+    "where entities and relations are kept: sql, beside the rows, or neo4j (default: neo4j with NEO4J_URL, else sql)",
+  ),
+  neo4jUrl: setting(
+    "NEO4J_URL",
+    z
+      .url({ protocol: /^(bolt|neo4j)(\+s|\+ssc)?$/, error: "give a URL such as neo4j://HOST:7687" })
+      .refine((url) => !url.includes("@"), "give the user in NEO4J_USER and the password in NEO4J_PASSWORD")
+      .optional(),
+    undefined,
+    "where Neo4j listens: bolt://, neo4j:// or neo4j+s://",
+  ),
+  neo4jUser: setting("NEO4J_USER", text, "neo4j", "who asks Neo4j"),
+  neo4jPassword: secret("NEO4J_PASSWORD", text.optional(), "the password of that user"),
+  neo4jDatabase: setting(
+    "NEO4J_DATABASE",
+    text.optional(),
+    undefined,
+    "the database in Neo4j (default: the server's own)",
+  ),
+  ocr: setting(
+    "QUARRY_OCR",
+    z.string().regex(/^(local|openai:\S+)$/, "give local or openai:MODEL"),
+    "local",
+    "what reads scans: local, or openai:MODEL, a vision model",
+  ),
+  ocrUrl: setting(
+    "QUARRY_OCR_URL",
+    z.url({ protocol: /^https?$/ }).optional(),
+    undefined,
+    "the service of that model, when it is another than OPENAI_BASE_URL's",
+  ),
+  ocrApiKey: secret("QUARRY_OCR_API_KEY", text.optional(), "the key for QUARRY_OCR_URL"),
   ocrLanguages: setting("QUARRY_OCR_LANGUAGES", text, "eng", "languages of scans, joined by +"),
   ocrThreads: setting(
     "QUARRY_OCR_THREADS",
@@ -116,13 +229,19 @@ export type Settings = {
   readonly [Name in keyof typeof SETTINGS]: z.output<(typeof SETTINGS)[Name]["schema"]>;
 } & {
   readonly databaseUrl: string;
+  readonly graph: "sql" | "neo4j";
+  readonly vectors: VectorStoreName;
+  readonly rags: Rags;
 };
+
+/** Settings as they are given in a call: RAGs in the words of quarry.yaml. */
+export type GivenSettings = Partial<Omit<Settings, "rags">> & { readonly rags?: RagSettings };
 
 export interface SettingSource {
   readonly name: string;
   readonly about: string;
   readonly value: unknown;
-  readonly from: "environment" | "quarry.yaml" | "default" | "call";
+  readonly from: "environment" | SettingsFile | "default" | "call";
 }
 
 interface Setting<Schema extends z.ZodType> {
@@ -149,53 +268,75 @@ function setting<Schema extends z.ZodType>(
 
 export interface SettingsInput {
   /** Win over everything else; the library's way. */
-  readonly given?: Partial<Settings>;
+  readonly given?: GivenSettings;
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** The folder that may hold a quarry.yaml. */
+  /** The folder that may hold a quarry.yaml or configs/client/client.yaml. */
   readonly folder?: string;
 }
 
-/** Settings come from the call, then the environment, then quarry.yaml, then defaults. */
+/** Settings come from the call, then the environment, then quarry.yaml, then the contract's file, then defaults. */
 export function loadSettings(input: SettingsInput = {}): {
   settings: Settings;
   sources: SettingSource[];
+  /** What should not be as it is, but may be. */
+  warnings: readonly string[];
 } {
   const env = input.env ?? process.env;
-  const file = readSettingsFile(input.folder ?? process.cwd());
+  const folder = input.folder ?? process.cwd();
+  const names = Object.values(SETTINGS).map(({ name }) => name);
+  const { values: file, rags: filedRags, warnings } = readSettingsFiles(folder, names);
   const sources: SettingSource[] = [];
   const values: Record<string, unknown> = {};
   for (const [key, declared] of Object.entries(SETTINGS)) {
     const { name, schema, fallback, about, isSecret }: Setting<z.ZodType> = declared;
-    const shown = (value: unknown) => (isSecret && value !== undefined ? "[hidden]" : value);
-    const given = input.given?.[key as keyof Settings];
+    const shown = (value: unknown) => {
+      if (isSecret && value !== undefined) return "[hidden]";
+      return typeof value === "string" ? hideSecrets(value) : value;
+    };
+    const given = input.given?.[key as keyof typeof SETTINGS];
     if (given !== undefined) {
       values[key] = given;
       sources.push({ name, about, value: shown(given), from: "call" });
       continue;
     }
     const fromEnv = env[name] === "" ? undefined : env[name];
-    const fromFile = file.get(name);
+    const { value: fromFile, file: path } = file.get(name) ?? {};
     if (isSecret && fromFile !== undefined) {
       throw new QuarryError(
         "invalid_input",
-        `${name} is in quarry.yaml: a secret is only taken from the environment; remove it from the file`,
+        `${name} is in ${path}: a secret is only taken from the environment; remove it from the file`,
       );
     }
     const raw = fromEnv ?? fromFile ?? fallback;
     const parsed = schema.safeParse(raw);
     if (!parsed.success) {
-      const where = fromEnv === undefined ? "quarry.yaml" : "the environment";
+      const where = fromEnv === undefined ? path : "the environment";
       throw new QuarryError(
         "invalid_input",
         `${name} in ${where} is ${JSON.stringify(shown(raw))}: ${parsed.error.issues[0]?.message} (${about})`,
       );
     }
     values[key] = parsed.data;
-    const from = fromEnv !== undefined ? "environment" : fromFile !== undefined ? "quarry.yaml" : "default";
+    const from = fromEnv !== undefined ? "environment" : (path ?? "default");
     sources.push({ name, about, value: shown(raw), from });
   }
   const settings = values as unknown as Settings;
-  return { settings: checked({ ...settings, databaseUrl: databaseUrlOf(settings) }), sources };
+  const { model } = chosenEmbedder(settings.embedder);
+  const rags = new Map<string, Rag>();
+  const given = input.given?.rags ? [{ where: "the call", rags: input.given.rags }] : undefined;
+  for (const { where, rags: named } of given ?? filedRags)
+    for (const [id, rag] of readRags(named, { folder, where, model })) if (!rags.has(id)) rags.set(id, rag);
+  return {
+    settings: checked({
+      ...settings,
+      databaseUrl: databaseUrlOf(settings),
+      vectors: settings.vectors ?? (settings.qdrantUrl === undefined ? "embedded" : "qdrant"),
+      graph: settings.graph ?? (settings.neo4jUrl === undefined ? "sql" : "neo4j"),
+      rags,
+    }),
+    sources,
+    warnings,
+  };
 }
 
 function databaseUrlOf({ databaseUrl, dataFolder }: Settings): string {
@@ -203,41 +344,20 @@ function databaseUrlOf({ databaseUrl, dataFolder }: Settings): string {
 }
 
 function checked(settings: Settings): Settings {
-  if (settings.heartbeatMs * 2 <= settings.staleMs) return settings;
-  throw new QuarryError(
-    "invalid_input",
-    `HEARTBEAT_INTERVAL (${settings.heartbeatMs / 1000} s) must be at most half of STALE_TASK_TIMEOUT (${settings.staleMs / 1000} s), or live workers lose their tasks`,
-  );
-}
-
-function readSettingsFile(folder: string): Map<string, unknown> {
-  const path = join(folder, "quarry.yaml");
-  let content: string;
-  try {
-    content = readFileSync(path, "utf8");
-  } catch {
-    return new Map();
-  }
-  let values: unknown;
-  try {
-    values = parse(content) ?? {};
-  } catch (error) {
-    throw new QuarryError("invalid_input", `${path} is not valid YAML: ${messageOf(error)}`);
-  }
-  if (typeof values !== "object" || Array.isArray(values) || values === null) {
-    throw new QuarryError(
-      "invalid_input",
-      `${path} must hold names and values, such as "stale_task_timeout: 120"`,
+  const refuse = (problem: string): never => {
+    throw new QuarryError("invalid_input", problem);
+  };
+  if (settings.heartbeatMs * 2 > settings.staleMs)
+    refuse(
+      `HEARTBEAT_INTERVAL (${settings.heartbeatMs / 1000} s) must be at most half of STALE_TASK_TIMEOUT (${settings.staleMs / 1000} s), or live workers lose their tasks`,
     );
-  }
-  const known = new Set(Object.values(SETTINGS).map(({ name }) => name));
-  const entries = Object.entries(values).map(([name, value]) => [name.toUpperCase(), value] as const);
-  const unknown = entries.filter(([name]) => !known.has(name)).map(([name]) => name.toLowerCase());
-  if (unknown.length > 0) {
-    throw new QuarryError(
-      "invalid_input",
-      `${path} has ${unknown.join(", ")}, which is no setting; there are ${[...known].map((name) => name.toLowerCase()).join(", ")}`,
-    );
-  }
-  return new Map(entries);
+  if (settings.vectors === "qdrant" && settings.qdrantUrl === undefined)
+    refuse("QUARRY_VECTORS is qdrant: set QDRANT_URL to where it listens, such as http://127.0.0.1:6333");
+  if (settings.vectors === "pgvector" && !/^postgres(ql)?:/.test(settings.databaseUrl))
+    refuse("QUARRY_VECTORS is pgvector: set DATABASE_URL to the PostgreSQL that has it");
+  if (settings.graph === "neo4j" && settings.neo4jUrl === undefined)
+    refuse("QUARRY_GRAPH is neo4j: set NEO4J_URL to where it listens, such as neo4j://127.0.0.1:7687");
+  if (settings.entities === "llm" && settings.llm === "none")
+    refuse("QUARRY_ENTITIES is llm: set QUARRY_LLM to the model, such as ollama:MODEL");
+  return settings;
 }

@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 
 let lastMs = 0;
@@ -22,6 +22,17 @@ export function uuidv7(nowMs: number): string {
   random[0] = (random[0]! & 0x3f) | 0x80;
   const tail = random.toString("hex");
   return `${time.slice(0, 8)}-${time.slice(8)}-7${count}-${tail.slice(0, 4)}-${tail.slice(4)}`;
+}
+
+/** The same for the same parts, wherever and whenever it is made: what is written twice under it is written once. */
+export function uuidOf(...parts: readonly string[]): string {
+  const bytes = createHash("sha256").update(JSON.stringify(parts)).digest().subarray(0, 16);
+  bytes[6] = (bytes[6]! & 0x0f) | 0x80;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const text = bytes.toString("hex");
+  return [text.slice(0, 8), text.slice(8, 12), text.slice(12, 16), text.slice(16, 20), text.slice(20)].join(
+    "-",
+  );
 }
 
 /** Random per start: a host name or process id that comes back must not look like the worker that died. */

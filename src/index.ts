@@ -1,6 +1,25 @@
+export type { Asked, Asks, Question } from "./agents/ask.ts";
+export type { Planner, Step, WorkerProgress } from "./agents/planners.ts";
+export {
+  ENTITY_TYPES,
+  type EntityType,
+  FUNCTION_TASK_STATUSES,
+  type FunctionTaskStatus,
+} from "./agents/queue.ts";
+export {
+  type AgentFunction,
+  defineFunction,
+  type FunctionResult,
+  type FunctionTask,
+  type NewTask,
+} from "./agents/registry.ts";
+export type { Citation } from "./agents/results.ts";
+export type { FunctionTaskListOptions, FunctionTaskPage, FunctionTaskRow } from "./agents/task-rows.ts";
+export type { Tasks } from "./agents/tasks.ts";
 export { type LaneControl, openQuarry, type Quarry, type WorkOptions } from "./app.ts";
+export type { AskOptions } from "./asking.ts";
 export { type Clock, manualClock, systemClock } from "./clock.ts";
-export { loadSettings, type SettingSource, type Settings } from "./config.ts";
+export { type GivenSettings, loadSettings, type SettingSource, type Settings } from "./config.ts";
 export type { Database, Row, Session, Statement, Transaction } from "./database/database.ts";
 export { type Migration, migrate, readMigrations } from "./database/migrate.ts";
 export { type DatabaseSettings, openDatabase } from "./database/open.ts";
@@ -49,8 +68,22 @@ export {
 export type { Enqueued, EnqueueOptions } from "./queue/enqueue.ts";
 export type { Task } from "./queue/held.ts";
 export { indexesOf, type QueueIndex } from "./queue/indexes.ts";
-export { createJanitor, type Janitor, type JanitorSettings, type Sweep } from "./queue/janitor.ts";
+export {
+  createJanitor,
+  type Janitor,
+  type JanitorSettings,
+  type Sweep,
+  type Tended,
+} from "./queue/janitor.ts";
 export { defineLane, type LaneDeclaration, type LaneStats } from "./queue/lane.ts";
+export type {
+  ClaimOptions,
+  LaneListeners,
+  LaneStore,
+  PruneOptions,
+  Rescued,
+  SettleOptions,
+} from "./queue/lane-store.ts";
 export type { ListOptions, QueueFilter, QueuePage } from "./queue/list.ts";
 export {
   type Claim,
@@ -65,17 +98,12 @@ export {
 export { prepareQueue } from "./queue/prepare.ts";
 export { exponential, fixedDelays, immediately, type RetryPolicy } from "./queue/retry-policy.ts";
 export type { Key } from "./queue/roll-up.ts";
-export type { SettleOptions } from "./queue/settle.ts";
-export {
-  type CancelVerdict,
-  type ClaimOptions,
-  openQueue,
-  type PruneOptions,
-  type QueueStore,
-  type Rescued,
-  type RetryOptions,
-} from "./queue/store.ts";
+export { type CancelVerdict, openQueue, type QueueStore, type RetryOptions } from "./queue/store.ts";
 export { createWorker, type Worker, type WorkerSettings } from "./queue/worker.ts";
 export type { WorkerProcess } from "./queue/worker-processes.ts";
+export { RAG_ERROR_CODES, RagError, type RagErrorCode } from "./rag/errors.ts";
+export type { QueueHealth, RagJobs, SubmitFile, SubmitJob, SubmittedJob } from "./rag/jobs.ts";
+export type { JobStatus as RagJobStatus, RagQueue } from "./rag/queue.ts";
+export type { Rag, RagSettings, Rags } from "./rag/settings.ts";
 export type { Search, SearchAnswer, SearchMode, SearchQuery, SearchResult } from "./search/search.ts";
 export { openTelemetry, type Telemetry } from "./telemetry.ts";

@@ -14,8 +14,18 @@ const PERMANENT = [
 ] as const;
 
 /** No fault of the task's, and over some time: it costs no attempt. */
-const OUTAGE = ["model_unavailable", "disk_full", "database_unavailable"] as const;
+const OUTAGE = [
+  "model_unavailable",
+  "disk_full",
+  "database_unavailable",
+  "redis_unavailable",
+  "store_unavailable",
+] as const;
 const OUTAGE_PAUSE_MS = 15_000;
+
+export function isOutage(error: unknown): boolean {
+  return isQuarryError(error, ...OUTAGE);
+}
 
 /** What can never succeed is not tried again. A task that was told to stop leaves the answer to the engine. */
 export async function attempt(
@@ -44,7 +54,7 @@ export async function inHalves<Payload extends object>(
     return await work(tasks, signal);
   } catch (error) {
     if (signal.aborted) throw error;
-    if (tasks.length === 1 || isQuarryError(error, ...OUTAGE)) return tasks.map(() => outcomeOf(error, ""));
+    if (tasks.length === 1 || isOutage(error)) return tasks.map(() => outcomeOf(error, ""));
     const middle = Math.ceil(tasks.length / 2);
     return [
       ...(await inHalves(tasks.slice(0, middle), work)),
@@ -55,7 +65,7 @@ export async function inHalves<Payload extends object>(
 
 function outcomeOf(error: unknown, what: string): Outcome {
   const reason = what === "" ? messageOf(error) : `${what}: ${messageOf(error)}`;
-  if (isQuarryError(error, ...OUTAGE)) return released(OUTAGE_PAUSE_MS);
+  if (isOutage(error)) return released(OUTAGE_PAUSE_MS);
   return isQuarryError(error, ...PERMANENT) ? failed(reason) : retry(reason);
 }
 

@@ -97,7 +97,7 @@ describe("settings", () => {
 
   test("are all told in the documentation, with their defaults", async () => {
     const text = await readFile(new URL("../docs/settings.md", import.meta.url), "utf8");
-    const told = [...text.matchAll(/^\| `([A-Z_]+)` \|/gm)].map((match) => match[1]);
+    const told = [...text.matchAll(/^\| `([A-Z0-9_]+)` \|/gm)].map((match) => match[1]);
     assert.deepEqual(
       told.sort(),
       load()

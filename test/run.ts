@@ -4,6 +4,7 @@ import { globSync } from "node:fs";
 import { availableParallelism, constants } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { openQdrant, type QdrantServer } from "./support/qdrant.ts";
 import { startServices } from "./support/services.ts";
 
 const CRASH_TESTS = "test/crash";
@@ -21,8 +22,10 @@ async function main(): Promise<number> {
 
   try {
     const services = await startServices({ isSynced: false });
+    let qdrant: QdrantServer | undefined;
     try {
-      process.stderr.write(`Testing against ${services.description}\n`);
+      qdrant = await openQdrant();
+      process.stderr.write(`Testing against ${services.description}, ${qdrant.description}\n`);
       return await runTests(files, {
         // One more than cores: many tests wait for processes to start and stop.
         concurrency: values.crash ? 1 : availableParallelism() + 1,
@@ -30,12 +33,17 @@ async function main(): Promise<number> {
           ...process.env,
           TEST_DATABASE_URL: services.postgresUrl,
           TEST_REDIS_URL: services.redisUrl,
+          TEST_QDRANT_URL: qdrant.url,
+          TEST_QDRANT_API_KEY: qdrant.apiKey,
+          // Otherwise every Quarry that a test opens would keep its vectors there.
+          QDRANT_URL: undefined,
+          QDRANT_API_KEY: undefined,
           // Hundreds of processes load the same modules.
           NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/compiled"),
         },
       });
     } finally {
-      await services.stop();
+      await Promise.all([services.stop(), qdrant?.stop()]);
     }
   } catch (error) {
     return fail(error);

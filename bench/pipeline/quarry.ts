@@ -10,7 +10,14 @@ export interface QuarryContender extends Contender {
 }
 
 /** The lanes up to the point where chunks can be found by their vector and their words. */
-const LANES_TO_SEARCH = ["items", "documents.split", "pages.ocr", "pages.chunk", "chunks.vector"];
+const LANES_TO_SEARCH = [
+  "items",
+  "documents.split",
+  "pages.ocr",
+  "pages.scan",
+  "pages.chunk",
+  "chunks.vector",
+];
 const LOOK_EVERY_MS = 50;
 
 /** Quarry as a program opens it, on an embedded database. `upTo` "vector" leaves out the graph. */

@@ -2,9 +2,9 @@ import type { Session } from "../database/database.ts";
 import { type Migration, migrate } from "../database/migrate.ts";
 import { openSqlite } from "../database/sqlite.ts";
 import { QuarryError } from "../errors.ts";
-import { openEmbeddedTexts, TEXT_TABLES } from "./fulltext/embedded.ts";
+import { clearTexts, openEmbeddedTexts, TEXT_TABLES } from "./fulltext/embedded.ts";
 import type { TextIndex } from "./fulltext.ts";
-import { openEmbeddedVectors, VECTOR_TABLES } from "./vectors/embedded.ts";
+import { clearVectors, openEmbeddedVectors, VECTOR_TABLES } from "./vectors/embedded.ts";
 import type { VectorStore } from "./vectors.ts";
 
 export interface EmbeddedIndexSettings {
@@ -64,8 +64,9 @@ export async function openEmbeddedIndex(settings: EmbeddedIndexSettings): Promis
 async function settleModel(session: Session, settings: EmbeddedIndexSettings): Promise<void> {
   const stored = await storedModel(session);
   if (stored && !settings.isStartedOver) return refuseOtherModel(stored, settings);
-  for (const table of ["vector_blocks", "points", "texts", "text_tenants", "words", "index_model"])
-    await session.query(`delete from ${table}`);
+  await clearVectors(session);
+  await clearTexts(session);
+  await session.query("delete from index_model");
   await session.query("insert into index_model values (?, ?)", [settings.model, settings.dimensions]);
 }
 

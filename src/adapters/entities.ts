@@ -24,12 +24,18 @@ export interface FoundRelation {
 export interface Extraction {
   readonly entities: readonly FoundEntity[];
   readonly relations: readonly FoundRelation[];
+  /** What a model read and wrote for it, in its own count. Extractors that count nothing leave it out. */
+  readonly tokens?: number;
 }
 
 /** Finds what a text is about and how those things belong together. */
 export interface EntityExtractor {
   /** Changes whenever the same text may give other entities. */
   readonly model: string;
+  /** How many texts it is best given together: what fails is asked again, and nothing beside it. */
+  readonly textsMax: number;
+  /** How many calls at once do it good. */
+  readonly callsMax: number;
   extract(texts: readonly string[], signal: AbortSignal): Promise<Extraction[]>;
   close(): Promise<void>;
 }

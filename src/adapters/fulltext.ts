@@ -19,5 +19,7 @@ export interface TextIndex {
    * asks for a chunk holds, 0 to 1, rare words counting more: low ones mean that words alone do not lead there.
    */
   search(query: string, options: { limit: number; filter: IndexFilter }): Promise<Hit[]>;
+  /** Takes everything out. */
+  clear(): Promise<void>;
   close(): Promise<void>;
 }

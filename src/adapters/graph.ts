@@ -39,5 +39,7 @@ export interface GraphStore {
   chunksNear(entityIds: readonly string[], options: { limit: number; filter: IndexFilter }): Promise<Hit[]>;
   relationsOf(entityId: string, filter: IndexFilter): Promise<GraphRelation[]>;
   list(options: { limit: number; filter: IndexFilter; type?: string; name?: string }): Promise<GraphEntity[]>;
+  /** Rejects when the store does not answer, or cannot be used as it is set up. */
+  check(): Promise<void>;
   close(): Promise<void>;
 }

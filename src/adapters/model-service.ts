@@ -2,6 +2,7 @@ import { type IncomingHttpHeaders, validateHeaderValue } from "node:http";
 import { QuarryError } from "../errors.ts";
 import { hideSecrets, type Log } from "../log.ts";
 import { agentFor, exchange, type Reply } from "./model-http.ts";
+import { type ModelLimits, type Turn, usedTokens } from "./model-limits.ts";
 import { realTime, type ServicePause, type ServiceTime, SharedPause } from "./model-pause.ts";
 
 export interface ModelServiceSettings {
@@ -17,6 +18,8 @@ export interface ModelServiceSettings {
   /** How long a service may be gone before its callers are told. */
   readonly outageMsMax?: number;
   readonly answerBytesMax?: number;
+  /** Shared with all others that ask the same service. */
+  readonly limits?: ModelLimits | undefined;
   readonly time?: ServiceTime | undefined;
   readonly log?: Log | undefined;
 }
@@ -25,6 +28,8 @@ export interface Question {
   /** Below the service's address: "/embeddings". */
   readonly path: string;
   readonly body: unknown;
+  /** What the service will count for it, as far as that is known before; guessed from its length when left out. */
+  readonly tokens?: number | undefined;
   readonly signal: AbortSignal;
   /** It asks about several things, and whoever asks can ask about fewer. */
   readonly isSplittable: boolean;
@@ -40,6 +45,7 @@ type Verdict =
   | { readonly kind: "lost"; readonly reason: string };
 
 const OUTAGE_MS_MAX = 60_000;
+const CHARS_PER_TOKEN = 4;
 const ANSWER_BYTES_MAX = 128 * 1024 * 1024;
 const BUSY = [429, 503, 529];
 /** Said with 429 of what is more than a whole minute's allowance: waiting does not make it less. */
@@ -82,6 +88,11 @@ export class ModelService {
     return `${this.#settings.name} at ${this.#url.origin}${this.#url.pathname.replace(/\/$/, "")}`;
   }
 
+  /** Of a minute; what is asked at once must be less. */
+  get tokensMax(): number {
+    return this.#settings.limits?.perMinute.tokens ?? Number.POSITIVE_INFINITY;
+  }
+
   /** While it lasts, calls wait. */
   get pause(): ServicePause | undefined {
     return this.#pause.current;
@@ -116,11 +127,13 @@ export class ModelService {
       const lostReason = this.#pause.lostFor(this.#outageMsMax);
       if (lostReason !== undefined) throw this.#unavailable(lostReason);
       await this.#pause.over(signal);
+      const turn = await this.#turn(question, signal);
       const askedAtMs = this.#time.clock.monotonic();
       const verdict = this.#judge(await this.#send(question, signal), question);
       switch (verdict.kind) {
         case "answer":
           this.#pause.answered(askedAtMs);
+          if (turn) turn.tokens = usedTokens(verdict.value) ?? turn.tokens;
           return verdict.value;
         case "refusal":
           this.#pause.answered(askedAtMs);
@@ -145,6 +158,24 @@ export class ModelService {
           verdict satisfies never;
       }
     }
+  }
+
+  /** Undefined where there are no limits. */
+  async #turn(question: Question, signal: AbortSignal): Promise<Turn | undefined> {
+    const { limits } = this.#settings;
+    if (!limits) return undefined;
+    const { body, isSplittable } = question;
+    const tokens = question.tokens ?? Math.ceil(JSON.stringify(body).length / CHARS_PER_TOKEN);
+    const tokensMax = limits.perMinute.tokens;
+    if (isSplittable && tokensMax !== undefined && tokens > tokensMax)
+      throw new QuarryError(
+        "model_failed",
+        `${this.label} may be asked about ${tokensMax} tokens a minute, and this is ${tokens} at once`,
+      );
+    const turn = await limits.turn(tokens, signal);
+    // Somebody may have been told to wait in the meantime.
+    await this.#pause.over(signal);
+    return turn;
   }
 
   #send({ path, body }: Question, signal: AbortSignal): Promise<Reply> {

@@ -3,6 +3,8 @@ export interface Recognised {
   readonly markdown: string;
   /** 0 to 1. */
   readonly confidence: number;
+  /** What a model read and wrote for it, in its own count. Engines that count nothing leave it out. */
+  readonly tokens?: number;
 }
 
 /** Reads pictures of text. */

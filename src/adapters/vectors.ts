@@ -34,5 +34,7 @@ export interface VectorStore {
   remove(removal: Removal): Promise<void>;
   search(vector: Float32Array, options: { limit: number; filter: IndexFilter }): Promise<Hit[]>;
   count(filter: IndexFilter): Promise<number>;
+  /** Takes everything out, whatever model it was made with. */
+  clear(): Promise<void>;
   close(): Promise<void>;
 }

@@ -158,8 +158,15 @@ export function noteOn({ state, chunks, error }: DocumentSummary): string {
 }
 
 function shown(document: DocumentDetails): string {
-  const counts = ({ total, completed, failed, processing }: DocumentDetails["ocr"]) =>
-    `${completed} of ${total} done${processing > 0 ? `, ${processing} running` : ""}${failed > 0 ? `, ${failed} failed` : ""}`;
+  const counts = (phase: Phase) => {
+    const { total, completed, failed, processing } = document[phase];
+    const tokens = document.tokens[phase];
+    const said = [`${completed} of ${total} done`];
+    if (processing > 0) said.push(`${processing} running`);
+    if (failed > 0) said.push(`${failed} failed`);
+    if (tokens > 0) said.push(counted(tokens, "token"));
+    return said.join(", ");
+  };
   const note = noteOn(document);
   const pages = document.pages === null ? "? pages" : counted(document.pages, "page");
   const rows = [
@@ -172,9 +179,9 @@ function shown(document: DocumentDetails): string {
     ["taken in", document.createdAt],
     ["kind", [document.mediaType ?? "?", counted(document.sizeBytes, "byte"), pages].join(", ")],
     ["state", stateOf(document)],
-    ["ocr", `${document.ocrStatus.padEnd(10)} ${counts(document.ocr)}`],
-    ["vector", `${document.vectorStatus.padEnd(10)} ${counts(document.vector)}`],
-    ["graphrag", `${document.graphragStatus.padEnd(10)} ${counts(document.graphrag)}`],
+    ["ocr", `${document.ocrStatus.padEnd(10)} ${counts("ocr")}`],
+    ["vector", `${document.vectorStatus.padEnd(10)} ${counts("vector")}`],
+    ["graphrag", `${document.graphragStatus.padEnd(10)} ${counts("graphrag")}`],
     // What failed for good stands below.
     ...(document.failures.length === 0 && note !== "" ? [["note", plain(note)]] : []),
   ];

@@ -4,6 +4,7 @@ import type { Quarry } from "../app.ts";
 import { QuarryError } from "../errors.ts";
 import type { Item } from "../ingest/item-rows.ts";
 import { ITEM_STATUSES, ITEM_TYPES, type ItemStatus, type ItemType } from "../ingest/queue.ts";
+import type { QueueHealth } from "../rag/jobs.ts";
 import { type Output, plain, shortened, table } from "./output.ts";
 import { type CommonOptions, oneOf, wholeNumber, withCommonOptions, withQuarry } from "./session.ts";
 
@@ -121,16 +122,40 @@ async function status(quarry: Quarry, output: Output, isWatched: boolean): Promi
   const onSignal = () => stopping.abort();
   if (isWatched) process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
   do {
-    const [counts, workers] = await Promise.all([quarry.queue.counts(), quarry.workers()]);
+    const [counts, workers, rag] = await Promise.all([
+      quarry.queue.counts(),
+      quarry.workers(),
+      quarry.rag.rags.size > 0 ? quarry.rag.health() : undefined,
+    ]);
     const known = Object.fromEntries(ITEM_STATUSES.map((word) => [word, counts[word] ?? 0]));
     const atWork = workers.filter(({ lanes }) => lanes.includes("items")).length;
     const rows = [
       ...Object.entries(known).map(([word, count]) => [word.replace("_", " "), String(count)]),
       ["workers", atWork === 0 && known.pending! > 0 ? "0 (run quarry up)" : String(atWork)],
     ];
-    output.result({ ...known, workers: atWork }, table(rows));
+    const text = rag ? `${table(rows)}\n\n${ragText(rag)}` : table(rows);
+    output.result({ ...known, workers: atWork, ...(rag && { rag }) }, text);
     if (isWatched) await sleep(WATCH_EVERY_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
   } while (isWatched && !stopping.signal.aborted && !process.stdout.destroyed);
+}
+
+/** In the words of the contract. */
+function ragText(rag: QueueHealth): string {
+  const heard =
+    rag.lastHeartbeatMsAgo === null
+      ? ""
+      : ` (last heartbeat ${Math.round(rag.lastHeartbeatMsAgo / 1000)} s ago)`;
+  return [
+    `Queue name: ${rag.queue}`,
+    `Connection: ${rag.connection}`,
+    `Queue length: ${rag.length}`,
+    `Processing: ${rag.processing}`,
+    `Queued: ${rag.queued}`,
+    `Dead letters: ${rag.deadLetters}`,
+    `Worker connected: ${rag.workerConnected ? "yes" : "no"}${heard}`,
+  ]
+    .map((line) => `  ${line}`)
+    .join("\n");
 }
 
 async function list(quarry: Quarry, output: Output, flags: ListFlags): Promise<void> {

@@ -60,7 +60,10 @@ async function search(quarry: Quarry, output: Output, query: string, options: Se
 }
 
 /** A name that was mistyped must not look like a search without results. */
-async function refuseUnknownPlace(quarry: Quarry, { tenant, collection }: SearchFlags): Promise<void> {
+export async function refuseUnknownPlace(
+  quarry: Quarry,
+  { tenant, collection }: Pick<SearchFlags, "tenant" | "collection">,
+): Promise<void> {
   if (collection === undefined && tenant === "default") return;
   const { documents } = await quarry.documents.list({ tenant, collection, limit: 1 });
   if (documents.length > 0) return;

@@ -66,6 +66,7 @@ export interface Dialect {
   /** A random whole number below a thousand million. */
   readonly random: string;
   greatest(a: string, b: string): string;
+  least(a: string, b: string): string;
 
   keys(keys: readonly (string | number)[]): unknown;
   batchParams(entries: readonly BatchEntry[]): unknown[];
@@ -142,6 +143,7 @@ export const postgresDialect: Dialect = {
   isSerial: false,
   random: "floor(random() * 1000000000)::bigint",
   greatest: (a, b) => `greatest(${a}, ${b})`,
+  least: (a, b) => `least(${a}, ${b})`,
   keys: (keys) => keys,
   batchParams: (entries) => {
     const fields = entries.map(([key, ...values]) => `${JSON.stringify(String(key))}:${written(values)}`);
@@ -191,6 +193,7 @@ export const sqliteDialect: Dialect = {
   isSerial: true,
   random: "abs(random() % 1000000000)",
   greatest: (a, b) => `max(${a}, ${b})`,
+  least: (a, b) => `min(${a}, ${b})`,
   keys: (keys) => JSON.stringify(keys),
   batchParams: (entries) => [`[${entries.map(written).join(",")}]`],
   tokenParams: (entries) => [tokensByKey(entries)],

@@ -3,6 +3,7 @@ import { attempt } from "../outcomes.ts";
 import { defineLane } from "../queue/lane.ts";
 import { openQueue } from "../queue/store.ts";
 import { chunkIds, chunkPage, contentHash } from "./chunker.ts";
+import type { DocumentChunking } from "./facts.ts";
 import type { LaneParts } from "./lane-parts.ts";
 
 const OVERLAP_TOKENS = 24;
@@ -25,8 +26,7 @@ export function chunkLane({ database, queues, files, facts, embedder, pollMs }: 
           const { chunks: pieces } = chunkPage(markdown, {
             title: document.title,
             headingsBefore: row.headings ?? [],
-            tokensMax: embedder.tokensMax,
-            overlapTokens: OVERLAP_TOKENS,
+            ...sizesFor(document.chunking, embedder.tokensMax),
             countTokens: (text) => embedder.tokenizer.count(text),
           });
           const sourceKey = JSON.stringify([document.tenant, document.collection, document.source]);
@@ -56,4 +56,11 @@ export function chunkLane({ database, queues, files, facts, embedder, pollMs }: 
         `page ${task.row.page_number}`,
       ),
   });
+}
+
+/** Whoever asks for an overlap gets room for it. */
+function sizesFor(chunking: DocumentChunking | undefined, window: number) {
+  if (!chunking) return { tokensMax: window, overlapTokens: OVERLAP_TOKENS };
+  const tokensMax = Math.min(chunking.tokens, window);
+  return { tokensMax, tokensTarget: tokensMax - chunking.overlap, overlapTokens: chunking.overlap };
 }

@@ -1,3 +1,4 @@
+import type { FileHandle } from "node:fs/promises";
 import { basename } from "node:path";
 import type { Database, Row } from "../database/database.ts";
 import { isQuarryError, QuarryError } from "../errors.ts";
@@ -6,7 +7,8 @@ import { isName, NAMES_ARE } from "../names.ts";
 import { openQueue } from "../queue/store.ts";
 import { refuseUnstorable } from "../queue/text.ts";
 import { type Cancelled, cancelWork, redoPhase, retryFailed } from "./changes.ts";
-import type { DataFolder, Fingerprint } from "./files.ts";
+import type { DocumentChunking } from "./facts.ts";
+import type { DataFolder, Fingerprint, SourceFile } from "./files.ts";
 import { type Progress, readProgress } from "./progress.ts";
 import type { DocumentQueues, Phase } from "./queues.ts";
 import { removeDocuments } from "./remove.ts";
@@ -31,6 +33,12 @@ export interface NewDocument {
   readonly collection?: string;
   readonly title?: string;
   readonly metadata?: Readonly<Record<string, unknown>>;
+  /** What was said about the version before stays, where nothing else is said now. */
+  readonly isMetadataKept?: boolean;
+  /** How it is cut, where not as usual. */
+  readonly chunking?: DocumentChunking | undefined;
+  /** The file, open: it is read instead of what its path leads to by now. */
+  readonly opened?: FileHandle;
   /** The same file again: try what failed once more. */
   readonly isRetried?: boolean;
 }
@@ -77,7 +85,7 @@ export class Documents {
     const filename = (document.filename ?? basename(document.path)).slice(0, 500);
     const current = await this.#current(place);
     if (current) {
-      const fingerprint = await this.#parts.files.fingerprint(document.path, { bytesMax });
+      const fingerprint = await this.#parts.files.fingerprint(sourceOf(document), { bytesMax });
       if (isSameText(current, fingerprint, document)) {
         const change = await this.#keep(current, document);
         if (change !== undefined) return { id: String(current.id), filename, change };
@@ -86,13 +94,14 @@ export class Documents {
       }
     }
     const id = uuidv7(this.#parts.database.clock.now());
-    const original = await this.#parts.files.addOriginal(id, document.path, { bytesMax });
+    const original = await this.#parts.files.addOriginal(id, sourceOf(document), { bytesMax });
     const row = {
       id,
       filename,
       ...place,
       title: document.title ?? null,
-      metadata: document.metadata ?? {},
+      metadata: describedBy(document, current) ?? {},
+      chunking: document.chunking,
       original_path: original.path,
       content_hash: original.contentHash,
       size_bytes: original.sizeBytes,
@@ -173,8 +182,9 @@ export class Documents {
   /** The text is the same: nothing is worked on again. Undefined when it is not the current version any more. */
   async #keep(current: Row, document: NewDocument): Promise<DocumentChange | undefined> {
     const id = String(current.id);
-    const isOther = document.metadata !== undefined && !sameJson(metadataOf(current), document.metadata);
-    if (isOther && !(await this.#describe(id, document.metadata!))) return undefined;
+    const metadata = describedBy(document, current);
+    const isOther = metadata !== undefined && !sameJson(parsed(current.metadata), metadata);
+    if (isOther && !(await this.#describe(id, metadata))) return undefined;
     const retried = document.isRetried ? await retryFailed(this.#parts, id) : 0;
     if (retried > 0) return "retried";
     return isOther ? "metadata_changed" : "unchanged";
@@ -196,7 +206,7 @@ export class Documents {
     const [row] = await database.query(
       {
         name: "documents.current",
-        sql: `select id, content_hash, size_bytes, metadata, title from documents where tenant = ${mark(1)} and collection = ${mark(2)} and source = ${mark(3)} and replaced_by is null`,
+        sql: `select id, content_hash, size_bytes, metadata, title, chunking from documents where tenant = ${mark(1)} and collection = ${mark(2)} and source = ${mark(3)} and replaced_by is null`,
       },
       [place.tenant, place.collection, place.source],
     );
@@ -242,16 +252,29 @@ export class Documents {
   }
 }
 
-/** The title is part of what is embedded, so another title is another text. */
+/** The title is part of what is embedded, so another title is another text; cut otherwise, it is other chunks. */
 function isSameText(current: Row, fingerprint: Fingerprint, document: NewDocument): boolean {
   return (
     current.content_hash === fingerprint.contentHash &&
-    (document.title === undefined || document.title === current.title)
+    (document.title === undefined || document.title === current.title) &&
+    sameJson(parsed(current.chunking) ?? null, document.chunking ?? null)
   );
 }
 
-function metadataOf({ metadata }: Row): unknown {
-  return typeof metadata === "string" ? JSON.parse(metadata) : metadata;
+function sourceOf({ path, opened }: NewDocument): SourceFile {
+  return { path, ...(opened && { opened }) };
+}
+
+function describedBy(
+  { metadata, isMetadataKept }: NewDocument,
+  current: Row | undefined,
+): Readonly<Record<string, unknown>> | undefined {
+  if (!isMetadataKept || !current) return metadata;
+  return { ...(parsed(current.metadata) as Record<string, unknown>), ...metadata };
+}
+
+function parsed(json: unknown): unknown {
+  return typeof json === "string" ? JSON.parse(json) : json;
 }
 
 /** PostgreSQL orders the keys of its JSON anew. */

@@ -1,3 +1,4 @@
+import { tokenShares } from "../adapters/token-shares.ts";
 import { inHalves } from "../outcomes.ts";
 import type { Task } from "../queue/held.ts";
 import { defineLane } from "../queue/lane.ts";
@@ -72,15 +73,18 @@ function vectorsOf(
     const vectors = new Map([...known].map(([key, bytes]) => [key, vectorOf(bytes)]));
     const missing = keys.filter((key) => !vectors.has(key));
     if (missing.length === 0) return vectors;
-    const { vectors: made } = await embedder.embed(
-      missing.map((key) => byKey.get(key)!.text),
-      signal,
+    const texts = missing.map((key) => byKey.get(key)!.text);
+    const { vectors: made, tokens } = await embedder.embed(texts, signal);
+    const shares = tokenShares(
+      tokens,
+      texts.map((text) => text.length),
     );
     const outputs = missing.map((key, position) => {
       const vector = made[position]!;
       vectors.set(key, vector);
       const output = new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
-      return { key, step: "embed" as const, documentId: byKey.get(key)!.document.id, output };
+      const documentId = byKey.get(key)!.document.id;
+      return { key, step: "embed" as const, documentId, output, tokens: shares[position]! };
     });
     await cache.put(outputs);
     return vectors;

@@ -12,6 +12,14 @@ export interface DocumentFacts {
   readonly contentHash: string;
   readonly furniture: readonly string[];
   readonly totalPages: number | undefined;
+  readonly chunking: DocumentChunking | undefined;
+}
+
+/** How a document is cut, where not as usual. */
+export interface DocumentChunking {
+  /** Most tokens of a chunk, with what stands before it. */
+  readonly tokens: number;
+  readonly overlap: number;
 }
 
 const REMEMBERED_MAX = 1_000;
@@ -33,7 +41,7 @@ export class FactBook {
       const rows = await this.#database.query(
         {
           name: "documents.facts",
-          sql: `select id, tenant, collection, source, filename, title, original_path, content_hash, furniture, total_pages from documents where ${dialect.isOneOf("id", 1, "uuid")}`,
+          sql: `select id, tenant, collection, source, filename, title, original_path, content_hash, furniture, total_pages, chunking from documents where ${dialect.isOneOf("id", 1, "uuid")}`,
         },
         [dialect.keys(missing)],
       );
@@ -55,7 +63,7 @@ export class FactBook {
 }
 
 function factsOf(row: Record<string, unknown>): DocumentFacts {
-  const furniture = typeof row.furniture === "string" ? JSON.parse(row.furniture) : row.furniture;
+  const parsed = (value: unknown) => (typeof value === "string" ? JSON.parse(value) : value);
   return {
     id: String(row.id),
     tenant: String(row.tenant),
@@ -65,7 +73,8 @@ function factsOf(row: Record<string, unknown>): DocumentFacts {
     title: (row.title as string | null) ?? undefined,
     originalPath: (row.original_path as string | null) ?? undefined,
     contentHash: String(row.content_hash),
-    furniture: furniture ?? [],
+    furniture: parsed(row.furniture) ?? [],
     totalPages: (row.total_pages as number | null) ?? undefined,
+    chunking: parsed(row.chunking) ?? undefined,
   };
 }

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { constants, createReadStream, type Stats } from "node:fs";
-import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, extname, join, resolve, sep } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { messageOf, QuarryError } from "../errors.ts";
@@ -15,6 +15,12 @@ export interface Original {
 export interface Fingerprint {
   readonly contentHash: string;
   readonly sizeBytes: number;
+}
+
+/** A file to take in: what is open is read, and the path only names it. */
+export interface SourceFile {
+  readonly path: string;
+  readonly opened?: FileHandle;
 }
 
 /**
@@ -38,8 +44,12 @@ export class DataFolder {
   }
 
   /** Copies a file in, so that it may change or go away while it is being worked on. */
-  async addOriginal(documentId: string, source: string, options: { bytesMax: number }): Promise<Original> {
-    const path = join(folderOf(documentId), `original${safeExtension(source)}`);
+  async addOriginal(
+    documentId: string,
+    source: SourceFile,
+    options: { bytesMax: number },
+  ): Promise<Original> {
+    const path = join(folderOf(documentId), `original${safeExtension(source.path)}`);
     const temporary = await this.#temporary(dirname(path));
     try {
       const target = await open(temporary, "wx");
@@ -61,7 +71,7 @@ export class DataFolder {
   }
 
   /** What a file's bytes are, without taking them in. */
-  fingerprint(source: string, options: { bytesMax: number }): Promise<Fingerprint> {
+  fingerprint(source: SourceFile, options: { bytesMax: number }): Promise<Fingerprint> {
     return this.#read(source, options.bytesMax, async () => undefined);
   }
 
@@ -106,19 +116,20 @@ export class DataFolder {
   }
 
   async #read(
-    source: string,
+    { path, opened }: SourceFile,
     bytesMax: number,
     take: (bytes: Buffer) => Promise<void>,
   ): Promise<Fingerprint> {
-    const info = await this.#regularFile(source);
-    if (info.size > bytesMax) throw tooLarge(source, info.size, bytesMax);
+    const info = await (opened ? opened.stat() : this.#regularFile(path));
+    if (info.size > bytesMax) throw tooLarge(path, info.size, bytesMax);
     const hash = createHash("sha256");
     let sizeBytes = 0;
-    await pipeline(createReadStream(source), async (chunks: AsyncIterable<Buffer>) => {
+    const stream = opened?.createReadStream({ start: 0, autoClose: false }) ?? createReadStream(path);
+    await pipeline(stream, async (chunks: AsyncIterable<Buffer>) => {
       for await (const chunk of chunks) {
         sizeBytes += chunk.length;
         // It may grow while it is read.
-        if (sizeBytes > bytesMax) throw tooLarge(source, sizeBytes, bytesMax);
+        if (sizeBytes > bytesMax) throw tooLarge(path, sizeBytes, bytesMax);
         hash.update(chunk);
         await take(chunk);
       }

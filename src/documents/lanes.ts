@@ -6,7 +6,7 @@ import { FactBook } from "./facts.ts";
 import { InFlight } from "./in-flight.ts";
 import type { LaneParts, PipelineParts } from "./lane-parts.ts";
 import { PageReader } from "./page-reader.ts";
-import { ocrLane } from "./read-pages.ts";
+import { ocrLane, scanLane } from "./read-pages.ts";
 import { graphragLane } from "./relate-chunks.ts";
 import { removalLane } from "./removals.ts";
 import { splitLane } from "./split-documents.ts";
@@ -26,6 +26,7 @@ export function documentLanes(pipeline: PipelineParts): LaneDeclaration<object>[
   return [
     splitLane(parts),
     ocrLane(parts),
+    scanLane(parts),
     chunkLane(parts),
     pagesWithoutTextLane(parts),
     vectorLane(parts),

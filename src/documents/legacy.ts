@@ -218,7 +218,7 @@ async function originalOf(parts: Parts, id: string, row: Row): Promise<Row> {
       () => false,
     ));
   if (!isThere) return {};
-  const original = await parts.files.addOriginal(id, path, { bytesMax: parts.fileBytesMax });
+  const original = await parts.files.addOriginal(id, { path }, { bytesMax: parts.fileBytesMax });
   return {
     source: path,
     original_path: original.path,

@@ -1,4 +1,4 @@
-import { defineQueue, type Queue, type QueueColumns } from "../queue/declaration.ts";
+import { defineQueue, type Queue, type QueueColumns, type QueueDeclaration } from "../queue/declaration.ts";
 import { exponential } from "../queue/retry-policy.ts";
 
 /**
@@ -8,6 +8,9 @@ import { exponential } from "../queue/retry-policy.ts";
  *
  *   documents.split → pages.ocr → pages.chunk → chunks.vector → chunks.graphrag
  *                                      └ no text → pages.graphrag
+ *
+ * A page that turns out to be a picture goes on in a line of its own, pages.scan: reading one takes seconds, and pages
+ * that have text do not wait behind it.
  *
  * A row may start a phase as soon as it has finished the one before: a page with text is chunked while others are
  * still read, and one that failed holds up none of them.
@@ -61,6 +64,8 @@ export interface RemovalPayload {
 export interface DocumentQueues {
   readonly split: Queue<SplitPayload>;
   readonly pageOcr: Queue<PagePayload>;
+  /** The same rows: those that turned out to be pictures. */
+  readonly pageScan: Queue<PagePayload>;
   readonly pageChunk: Queue<ChunkingPayload>;
   readonly pageGraphrag: Queue<PagePayload>;
   readonly chunkVector: Queue<ChunkPayload>;
@@ -104,21 +109,33 @@ export function documentQueues({ staleMs }: QueueSettings): DocumentQueues {
     order: failedFirst("ocr_status", "ocr_retry_count"),
     reads: ["filename", "original_path", "title", "max_retries"],
     results: ["total_pages", "media_type", "title", "furniture"],
-    kinds: { furniture: "json", metadata: "json" },
+    kinds: { furniture: "json", metadata: "json", chunking: "json" },
     wakes: ["pages.ocr"],
   });
 
-  const pageOcr = defineQueue<PagePayload>({
+  const reading = {
     ...shared,
-    name: "pages.ocr",
     table: "task_queue_page",
     columns: phaseColumns("ocr"),
     order: failedFirst("ocr_status", "ocr_retry_count"),
     rollUp: [documentLevel("ocr")],
     reads: ["document_id", "page_number"],
     results: ["page_file_path", "page_picture_path", "text_source", "ocr_confidence", "headings"],
-    kinds: { headings: "json" },
+    kinds: { headings: "json", is_scan: "boolean" },
+  } as const satisfies Partial<QueueDeclaration<PagePayload>>;
+
+  const pageOcr = defineQueue<PagePayload>({
+    ...reading,
+    name: "pages.ocr",
+    gate: [{ column: "is_scan", is: false }],
     dedupe: ["document_id", "page_number"],
+    wakes: ["pages.chunk", "pages.scan"],
+  });
+
+  const pageScan = defineQueue<PagePayload>({
+    ...reading,
+    name: "pages.scan",
+    gate: [{ column: "is_scan", is: true }],
     wakes: ["pages.chunk"],
   });
 
@@ -199,7 +216,7 @@ export function documentQueues({ staleMs }: QueueSettings): DocumentQueues {
     retention: { doneMs: 7 * 86_400_000 },
   });
 
-  return { split, pageOcr, pageChunk, pageGraphrag, chunkVector, chunkGraphrag, removals };
+  return { split, pageOcr, pageScan, pageChunk, pageGraphrag, chunkVector, chunkGraphrag, removals };
 }
 
 const CHUNK_COLUMNS = [

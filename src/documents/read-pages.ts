@@ -1,43 +1,64 @@
 import type { Recognised } from "../adapters/ocr.ts";
 import { QuarryError } from "../errors.ts";
 import { attempt } from "../outcomes.ts";
+import type { Task } from "../queue/held.ts";
 import { defineLane } from "../queue/lane.ts";
-import { done } from "../queue/outcome.ts";
+import { done, released } from "../queue/outcome.ts";
 import { cleanText } from "../queue/text.ts";
 import type { DocumentFacts } from "./facts.ts";
 import type { LaneParts } from "./lane-parts.ts";
+import type { PagePayload } from "./queues.ts";
 import { stepKey } from "./step-cache.ts";
 
-/** Text pages are quick and OCR has its own limit; a few more tasks keep both busy. */
-const CONCURRENCY_BESIDE_OCR = 4;
+/** Enough to keep the readers of files busy. */
+const TEXT_PAGES_AT_ONCE = 4;
 
-/** Gets the text of a page: from the file where it has one, else from its picture. */
+/** Gets the text of a page from its file. One that is a picture is handed on to the lane that can read it. */
 export function ocrLane(parts: LaneParts) {
-  const { queues, files, facts, reader, pollMs, ocrThreads } = parts;
+  const { queues, files, pollMs } = parts;
   return defineLane({
     queue: queues.pageOcr,
-    concurrency: ocrThreads + CONCURRENCY_BESIDE_OCR,
+    concurrency: TEXT_PAGES_AT_ONCE,
+    pollMs,
+    handle: (task) =>
+      attempt(
+        task,
+        async () => {
+          const { document, page } = await read(parts, task);
+          if (page.needsOcr) {
+            await markScan(parts, task);
+            return released();
+          }
+          const name = { documentId: document.id, pageNumber: task.row.page_number };
+          const path = await files.writePage(name, cleanText(page.markdown));
+          return done({ headings: page.headings ?? null, page_file_path: path, text_source: "text" });
+        },
+        `page ${task.row.page_number}`,
+      ),
+  });
+}
+
+/** Gets the text of a page from its picture. */
+export function scanLane(parts: LaneParts) {
+  const { queues, files, reader, pollMs, ocrThreads } = parts;
+  return defineLane({
+    queue: queues.pageScan,
+    // One more is drawn while the others are read.
+    concurrency: ocrThreads + 1,
     pollMs,
     handle: (task) =>
       attempt(
         task,
         async () => {
           const { row, signal } = task;
-          const document = (await facts.of([row.document_id])).get(row.document_id);
-          if (!document) throw new QuarryError("not_found", "the document was deleted");
-          const name = { documentId: row.document_id, pageNumber: row.page_number };
-          const page = await reader.page(document, row.page_number, signal);
-          const common = { headings: page.headings ?? null };
-          if (!page.needsOcr) {
-            const path = await files.writePage(name, cleanText(page.markdown));
-            return done({ ...common, page_file_path: path, text_source: "text" });
-          }
+          const { document, page } = await read(parts, task);
+          const name = { documentId: document.id, pageNumber: row.page_number };
           const picture = await reader.picture(document, row.page_number, signal);
           const picturePath = await files.writePicture(name, picture);
           const { markdown, confidence } = await recognise(parts, document, row.page_number, picture, signal);
           const path = await files.writePage(name, cleanText(joined(page.markdown, markdown)));
           return done({
-            ...common,
+            headings: page.headings ?? null,
             page_file_path: path,
             page_picture_path: picturePath,
             text_source: "ocr",
@@ -47,6 +68,19 @@ export function ocrLane(parts: LaneParts) {
         `page ${task.row.page_number}`,
       ),
   });
+}
+
+async function read({ facts, reader }: LaneParts, { row, signal }: Task<PagePayload>) {
+  const document = (await facts.of([row.document_id])).get(row.document_id);
+  if (!document) throw new QuarryError("not_found", "the document was deleted");
+  return { document, page: await reader.page(document, row.page_number, signal) };
+}
+
+/** $1 page, $2 token. Only for whoever holds the page. */
+async function markScan({ database }: LaneParts, { key, token }: Task<PagePayload>): Promise<void> {
+  const { mark } = database.dialect;
+  const sql = `update task_queue_page set is_scan = true where id = ${mark(1)} and ocr_lease_token = ${mark(2)}`;
+  await database.query({ name: "pages.mark_scan", sql }, [key, token]);
 }
 
 async function recognise(
@@ -60,9 +94,9 @@ async function recognise(
   const found = await recognising.many([key], async () => {
     const known = (await cache.get([key])).get(key);
     if (known) return new Map([[key, JSON.parse(Buffer.from(known).toString("utf8"))]]);
-    const recognition = await ocr.recognise(picture, signal);
+    const { tokens = 0, ...recognition } = await ocr.recognise(picture, signal);
     const output = Buffer.from(JSON.stringify(recognition));
-    await cache.put([{ key, step: "ocr", documentId: document.id, output }]);
+    await cache.put([{ key, step: "ocr", documentId: document.id, output, tokens }]);
     return new Map([[key, recognition]]);
   });
   return found.get(key)!;

@@ -1,5 +1,5 @@
-import type { Extraction } from "../adapters/entities.ts";
-import { inHalves } from "../outcomes.ts";
+import type { EntityExtractor, Extraction } from "../adapters/entities.ts";
+import { inHalves, isOutage } from "../outcomes.ts";
 import type { Task } from "../queue/held.ts";
 import { defineLane } from "../queue/lane.ts";
 import { done, type Outcome } from "../queue/outcome.ts";
@@ -60,18 +60,39 @@ async function extractionsOf(
     for (const [key, bytes] of await cache.get(wanted))
       known.set(key, JSON.parse(Buffer.from(bytes).toString("utf8")));
     const missing = wanted.filter((key) => !known.has(key));
-    if (missing.length === 0) return known;
-    const made = await entities.extract(
-      missing.map((key) => rows.get(key)!.content),
-      signal,
-    );
-    const outputs = missing.map((key, position) => {
-      known.set(key, made[position]!);
-      const output = Buffer.from(JSON.stringify(made[position]));
-      return { key, step: "entities" as const, documentId: rows.get(key)!.document_id, output };
+    await inCalls(missing, entities, async (some) => {
+      const texts = some.map((key) => rows.get(key)!.content);
+      const made = await entities.extract(texts, signal);
+      const outputs = some.map((key, position) => {
+        const { tokens = 0, ...extraction } = made[position]!;
+        known.set(key, extraction);
+        const output = Buffer.from(JSON.stringify(extraction));
+        return { key, step: "entities" as const, documentId: rows.get(key)!.document_id, output, tokens };
+      });
+      await cache.put(outputs);
     });
-    await cache.put(outputs);
     return known;
   });
   return keys.map((key) => found.get(key)!);
+}
+
+/**
+ * What a call gave is kept before anybody hears that another one failed: the texts are then tried again in halves, and
+ * those that are known cost nothing.
+ */
+async function inCalls(
+  keys: readonly string[],
+  { textsMax, callsMax }: EntityExtractor,
+  call: (keys: readonly string[]) => Promise<void>,
+): Promise<void> {
+  const calls = Array.from({ length: Math.ceil(keys.length / textsMax) }, (_, index) =>
+    keys.slice(index * textsMax, (index + 1) * textsMax),
+  );
+  const failures: unknown[] = [];
+  const take = async () => {
+    for (let some = calls.shift(); some && !failures.some(isOutage); some = calls.shift())
+      await call(some).catch((error) => failures.push(error));
+  };
+  await Promise.all(Array.from({ length: callsMax }, take));
+  if (failures.length > 0) throw failures.find(isOutage) ?? failures[0];
 }

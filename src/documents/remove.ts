@@ -40,6 +40,7 @@ export async function removeDocuments(
   for (const queue of [
     queues.split,
     queues.pageOcr,
+    queues.pageScan,
     queues.pageChunk,
     queues.chunkVector,
     queues.chunkGraphrag,

@@ -1,15 +1,21 @@
 import { createHash } from "node:crypto";
-import type { Database } from "../database/database.ts";
+import type { Database, Session, Transaction } from "../database/database.ts";
+import type { Dialect } from "../database/dialect.ts";
 import { isQuarryError } from "../errors.ts";
+import type { Phase } from "./queues.ts";
 
 export const STEPS = ["ocr", "embed", "entities"] as const;
 export type Step = (typeof STEPS)[number];
+
+const PHASE_OF: Readonly<Record<Step, Phase>> = { ocr: "ocr", embed: "vector", entities: "graphrag" };
 
 export interface StepOutput {
   readonly key: string;
   readonly step: Step;
   readonly documentId: string;
   readonly output: Uint8Array;
+  /** What a model read and wrote for it, in its own count. */
+  readonly tokens: number;
 }
 
 /**
@@ -18,6 +24,7 @@ export interface StepOutput {
  */
 export interface StepCache {
   get(keys: readonly string[]): Promise<Map<string, Uint8Array>>;
+  /** Also counts what the outputs cost, in the same transaction: what is kept is never paid for again. */
   put(outputs: readonly StepOutput[]): Promise<void>;
 }
 
@@ -59,10 +66,37 @@ export function openStepCache(database: Database): StepCache {
         document_id: documentId,
         output: dialect.blob(output),
       }));
-      await database.query(add, [JSON.stringify(rows)]).catch((error) => {
+      const keep = (session: Session) => session.query(add, [JSON.stringify(rows)]);
+      const isFree = outputs.every(({ tokens }) => tokens === 0);
+      const kept = isFree
+        ? keep(database)
+        : database.transaction(async (transaction) => {
+            await keep(transaction);
+            await countTokens(transaction, database.dialect, outputs);
+          });
+      await kept.catch((error) => {
         // Deleted between the look and the insert.
         if (!isQuarryError(error, "constraint_violated")) throw error;
       });
     },
   };
+}
+
+/** $1 tokens, $2 document. In the order of their keys, in which settlements lock them too. */
+async function countTokens(
+  transaction: Transaction,
+  { mark }: Dialect,
+  outputs: readonly StepOutput[],
+): Promise<void> {
+  const spent = new Map<string, { phase: Phase; documentId: string; tokens: number }>();
+  for (const { step, documentId, tokens } of outputs) {
+    const key = `${documentId} ${step}`;
+    spent.set(key, { phase: PHASE_OF[step], documentId, tokens: (spent.get(key)?.tokens ?? 0) + tokens });
+  }
+  for (const key of [...spent.keys()].sort()) {
+    const { phase, documentId, tokens } = spent.get(key)!;
+    const column = `${phase}_tokens`;
+    const sql = `update documents set ${column} = ${column} + ${mark(1)} where id = ${mark(2)}`;
+    await transaction.query({ name: `documents.${column}`, sql }, [tokens, documentId]);
+  }
 }

@@ -2,7 +2,7 @@ import type { Database, Row } from "../database/database.ts";
 import { QuarryError } from "../errors.ts";
 import { isUuid } from "../ids.ts";
 import { type Counts, openWork, readProgress } from "./progress.ts";
-import { documentStatusColumn, type Phase, TASK_STATUSES, type TaskStatus } from "./queues.ts";
+import { documentStatusColumn, PHASES, type Phase, TASK_STATUSES, type TaskStatus } from "./queues.ts";
 import { isFailed, STAGES } from "./stages.ts";
 
 /** queued → working → completed; "partial": some of it failed, the rest can be searched; "failed": nothing can. */
@@ -44,6 +44,8 @@ export interface DocumentDetails extends DocumentSummary {
   readonly ocr: Counts;
   readonly vector: Counts;
   readonly graphrag: Counts;
+  /** What models read and wrote for it, in their own count. What was known already cost none. */
+  readonly tokens: Readonly<Record<Phase, number>>;
   /** What failed for good, the first of each kind; `documents retry` tries exactly these again. */
   readonly failures: readonly DocumentFailure[];
 }
@@ -104,11 +106,23 @@ export async function listDocuments(database: Database, filter: DocumentFilter):
 
 export async function showDocument(database: Database, id: string): Promise<DocumentDetails> {
   const { dialect } = database;
-  const sql = `select ${COLUMNS} from documents as d where ${dialect.isOneOf("d.id", 1, "uuid")}`;
+  const tokens = PHASES.map((phase) => `d.${phase}_tokens`).join(", ");
+  const sql = `select ${COLUMNS}, ${tokens} from documents as d where ${dialect.isOneOf("d.id", 1, "uuid")}`;
   const [row] = await database.query({ name: "documents.show", sql }, [dialect.keys([id])]);
   if (!row) throw new QuarryError("not_found", `there is no document ${id}: see quarry documents list`);
   const { ocr, vector, graphrag } = await readProgress(database, [id]);
-  return { ...summaryOf(row), ocr, vector, graphrag, failures: await failuresOf(database, id) };
+  return {
+    ...summaryOf(row),
+    ocr,
+    vector,
+    graphrag,
+    tokens: {
+      ocr: Number(row.ocr_tokens),
+      vector: Number(row.vector_tokens),
+      graphrag: Number(row.graphrag_tokens),
+    },
+    failures: await failuresOf(database, id),
+  };
 }
 
 export async function readStates(database: Database): Promise<Record<DocumentState, number>> {

@@ -1,4 +1,5 @@
 import type { Embedder } from "../adapters/embed.ts";
+import { tokenShares } from "../adapters/token-shares.ts";
 import type { Database } from "../database/database.ts";
 import { inHalves } from "../outcomes.ts";
 import type { Queue } from "../queue/declaration.ts";
@@ -99,7 +100,7 @@ async function embedTogether(
   if (vectors.length === 0) return jobs.map(() => released());
   const tookMs = Math.round(clock.monotonic() - startedAt);
   const measures = jobs.map((job) => texts.get(job)!);
-  const shares = shared(
+  const shares = tokenShares(
     tokens,
     measures.map((text) => text.tokens),
   );
@@ -120,18 +121,5 @@ function doneWith(
     // A job that SQLite's own trigger made has no hash yet.
     text_hash: made.hash,
     worker_version: version,
-  });
-}
-
-/** Services count tokens for a whole call; each text is charged by its length. The shares add up to the whole. */
-export function shared(whole: number, lengths: readonly number[]): number[] {
-  let weightLeft = lengths.reduce((sum, length) => sum + length + 1, 0);
-  let left = whole;
-  return lengths.map((length) => {
-    const weight = length + 1;
-    const share = Math.round((left * weight) / weightLeft);
-    weightLeft -= weight;
-    left -= share;
-    return share;
   });
 }

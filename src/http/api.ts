@@ -6,6 +6,7 @@ import { type Clock, systemClock } from "../clock.ts";
 import type { Settings } from "../config.ts";
 import { isQuarryError, messageOf, QuarryError } from "../errors.ts";
 import type { Log } from "../log.ts";
+import { addAskRoutes } from "./ask.ts";
 import type { ApiContext, ApiEnv } from "./context.ts";
 import { addDocsRoutes } from "./docs.ts";
 import { addDocumentRoutes } from "./documents.ts";
@@ -33,11 +34,13 @@ import { type OpenApiDocument, openApiOf } from "./openapi.ts";
 import { problemResponse, RefusedRequest } from "./problem.ts";
 import { addQueueItemRoutes } from "./queue-items.ts";
 import { addQueueRoutes } from "./queues.ts";
+import { addRagJobRoutes } from "./rag-jobs.ts";
 import { RateLimit } from "./rate-limit.ts";
 import type { AddRoute, Answer, RouteDeclaration } from "./route.ts";
 import { checkDeclaration, runRoute } from "./run-route.ts";
 import { addSearchRoutes } from "./search.ts";
 import { addStatusRoutes } from "./status.ts";
+import { addTaskRoutes } from "./tasks.ts";
 import { addWorkerRoutes } from "./workers.ts";
 
 /** What routes are built from. */
@@ -64,6 +67,7 @@ const ROUTES: readonly AddRoutes[] = [
   addMetricsRoutes,
   addDocsRoutes,
   addSearchRoutes,
+  addAskRoutes,
   addDocumentRoutes,
   addStatusRoutes,
   addLaneRoutes,
@@ -71,6 +75,8 @@ const ROUTES: readonly AddRoutes[] = [
   addWorkerRoutes,
   addQueueRoutes,
   addQueueItemRoutes,
+  addRagJobRoutes,
+  addTaskRoutes,
   addEventRoutes,
 ];
 

@@ -48,6 +48,9 @@ const Details = z
     ocr: Counts,
     vector: Counts,
     graphrag: Counts,
+    tokens: z
+      .strictObject({ ocr: z.int(), vector: z.int(), graphrag: z.int() })
+      .describe("What models read and wrote for it, by phase. What was known already cost none."),
     failures: z.array(Failure).describe("What failed for good; a retry tries exactly these again."),
   })
   .openapi("DocumentDetails");

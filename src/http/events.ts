@@ -5,7 +5,13 @@ import type { Api, ApiParts } from "./api.ts";
 import { reply, stream } from "./route.ts";
 
 const STREAMS_MAX = 100;
-const KINDS = ["document", "embedding_job", "queue_item"] as const satisfies readonly Change["kind"][];
+const KINDS = [
+  "document",
+  "embedding_job",
+  "queue_item",
+  "task",
+  "rag_job",
+] as const satisfies readonly Change["kind"][];
 /** A stream that says nothing for long is taken for dead by what stands in between. */
 const SILENT_LOOKS_MAX = 30;
 
@@ -43,12 +49,13 @@ export function addEventRoutes(api: Api, { quarry }: ApiParts): void {
       path: "/events",
       scope: "read",
       tag: "Status",
-      summary: "Status changes of documents, queue items and embedding jobs, as they happen",
+      summary:
+        "Status changes of documents, queue items, RAG jobs, embedding jobs and function tasks, as they happen",
       description:
         "Server-sent events: `event` is the kind, `data` the row as it is now. With `Last-Event-ID` (browsers send it by themselves) a stream goes on where it broke off; what happened in the last moments before may be told again. `overflow` says that more happened than could be told: look at the lists.",
       query: z.strictObject({
         kind: z.array(z.enum(KINDS)).max(KINDS.length).optional().describe("Only these; all unless said."),
-        id: z.uuid().optional().describe("Only this document, item or job."),
+        id: z.string().min(1).max(200).optional().describe("Only this document, item, job or task."),
       }),
       headers: z.object({ "last-event-id": z.string().max(40).optional() }),
       answers: { 200: stream("Events", "text/event-stream") },

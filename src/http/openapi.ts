@@ -64,6 +64,14 @@ function responseOf(answer: Answer): Registered["responses"][number] {
   switch (answer.kind) {
     case "json":
       return { description, content: { "application/json": { schema: answer.schema } } };
+    case "json or stream":
+      return {
+        description,
+        content: {
+          "application/json": { schema: answer.schema },
+          [answer.mediaType]: { schema: { type: "string" } },
+        },
+      };
     case "text":
     case "stream": {
       const mediaType = answer.mediaType.split(";", 1)[0]!;

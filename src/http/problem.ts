@@ -44,6 +44,9 @@ export class RefusedRequest extends QuarryError {
 /** Messages of these may name hosts, paths and statements; the log has them, callers get a sentence. */
 const SAID_INSTEAD: Partial<Record<ErrorCode, string>> = {
   database_unavailable: "The database cannot be reached just now; try again in a moment.",
+  redis_unavailable: "Redis cannot be reached just now; try again in a moment.",
+  store_unavailable: "A store that is needed for this cannot be reached; the server's log says why.",
+  store_failed: "A store that is needed for this failed; the server's log says why.",
   commit_unknown: "The database went away in the middle; look whether it was done before trying again.",
   disk_full: "There is no room left on the disk; make some, then try again.",
   resource_exhausted: "The server has no resources left for this just now; try again in a moment.",

@@ -49,12 +49,20 @@ export interface StreamAnswer {
   readonly mediaType: string;
 }
 
+/** JSON, or parts as they come for whoever asks for that media type. */
+export interface JsonOrStreamAnswer<Schema extends z.ZodType = z.ZodType> {
+  readonly kind: "json or stream";
+  readonly description: string;
+  readonly schema: Schema;
+  readonly mediaType: string;
+}
+
 export interface EmptyAnswer {
   readonly kind: "empty";
   readonly description: string;
 }
 
-export type Answer = JsonAnswer | TextAnswer | StreamAnswer | EmptyAnswer;
+export type Answer = JsonAnswer | TextAnswer | StreamAnswer | JsonOrStreamAnswer | EmptyAnswer;
 export type Answers = Readonly<Record<number, Answer>>;
 
 export function json<Schema extends z.ZodType>(description: string, schema: Schema): JsonAnswer<Schema> {
@@ -67,6 +75,14 @@ export function text(description: string, mediaType: string): TextAnswer {
 
 export function stream(description: string, mediaType: string): StreamAnswer {
   return { kind: "stream", description, mediaType };
+}
+
+export function jsonOrStream<Schema extends z.ZodType>(
+  description: string,
+  schema: Schema,
+  mediaType: string,
+): JsonOrStreamAnswer<Schema> {
+  return { kind: "json or stream", description, schema, mediaType };
 }
 
 export function empty(description: string): EmptyAnswer {
@@ -108,13 +124,15 @@ export function reply<const Status extends number, Body>(
 }
 
 type BodyOf<Declared> =
-  Declared extends JsonAnswer<infer Schema>
-    ? Sendable<z.output<Schema>>
-    : Declared extends TextAnswer
-      ? string
-      : Declared extends StreamAnswer
-        ? AsyncIterable<string>
-        : null;
+  Declared extends JsonOrStreamAnswer<infer Schema>
+    ? Sendable<z.output<Schema>> | AsyncIterable<string>
+    : Declared extends JsonAnswer<infer Schema>
+      ? Sendable<z.output<Schema>>
+      : Declared extends TextAnswer
+        ? string
+        : Declared extends StreamAnswer
+          ? AsyncIterable<string>
+          : null;
 
 /** What is only sent may be readonly. */
 type Sendable<Value> = Value extends readonly (infer Item)[]

@@ -88,8 +88,9 @@ function responseOf(
   { status, body, headers = {} }: AnyReply,
   answer: Answer,
   c: ApiContext,
-  { stopping, log }: RunParts,
+  parts: RunParts,
 ): Response {
+  const { stopping, log } = parts;
   switch (answer.kind) {
     case "json":
       return new Response(JSON.stringify(body), {
@@ -104,9 +105,13 @@ function responseOf(
     case "stream": {
       const onError = (error: unknown) =>
         log.error({ requestId: c.get("requestId"), error: messageOf(error) }, "a stream broke off");
-      const parts =
+      const sent =
         c.req.method === "HEAD" ? null : streamOf(body as AsyncIterable<string>, { stopping, onError });
-      return new Response(parts, { status, headers: { ...headers, "content-type": answer.mediaType } });
+      return new Response(sent, { status, headers: { ...headers, "content-type": answer.mediaType } });
+    }
+    case "json or stream": {
+      const kind = Symbol.asyncIterator in (body as object) ? "stream" : "json";
+      return responseOf({ status, body, headers }, { ...answer, kind }, c, parts);
     }
     case "empty":
       return new Response(null, { status, headers });

@@ -1,5 +1,6 @@
 import type { Database } from "../database/database.ts";
 import type { Documents } from "../documents/documents.ts";
+import type { SearchableDocuments } from "../documents/searchable.ts";
 import { QuarryError } from "../errors.ts";
 import type { Task } from "../queue/held.ts";
 import type { Ticket } from "../queue/outcome.ts";
@@ -11,7 +12,6 @@ import { handleLibrary } from "./handle-library.ts";
 import type { Items } from "./items.ts";
 import { checkedPayload, checkOperation, type Payload } from "./payloads.ts";
 import type { ItemPayload, ItemType, Operation } from "./queue.ts";
-import type { SearchableDocuments } from "./searchable.ts";
 
 /** What the handlers of items work with. */
 export interface ItemParts {

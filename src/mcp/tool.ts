@@ -100,6 +100,7 @@ const WHAT_TO_DO: Partial<Record<ErrorCode, string>> = {
   file_too_large: "Split the file, or have the limit raised.",
   disk_full: "Somebody must make room on the disk; nothing that was accepted is lost.",
   database_unavailable: "Call again in a moment; nothing that was accepted is lost.",
+  redis_unavailable: "Call again in a moment; nothing that was accepted is lost.",
   commit_unknown: "Look with list_queue whether it was accepted before calling again.",
   model_unavailable: "Call again in a moment, or search with mode keyword.",
   model_failed: "Call again, or search with mode keyword.",

@@ -1,11 +1,9 @@
 import type { Database } from "../database/database.ts";
 import { messageOf } from "../errors.ts";
 import { type Log, silentLog } from "../log.ts";
-import type { Queue } from "./declaration.ts";
-import { createJanitor, type Janitor } from "./janitor.ts";
+import { createJanitor, type Janitor, openTended, type Tended } from "./janitor.ts";
 import type { LaneDeclaration } from "./lane.ts";
 import { PAUSE_TOPIC, Pauses } from "./pauses.ts";
-import { openQueue } from "./store.ts";
 import { createWorker, type Worker } from "./worker.ts";
 import { WorkerProcesses } from "./worker-processes.ts";
 
@@ -13,7 +11,7 @@ export interface CrewSettings {
   readonly database: Database;
   readonly lanes: readonly LaneDeclaration<object>[];
   /** Queues the janitor looks after; those of the lanes, unless said. */
-  readonly tended?: readonly Queue[];
+  readonly tended?: readonly Tended[];
   readonly heartbeatMs: number;
   /** How often the janitor goes round. */
   readonly checkEveryMs: number;
@@ -31,7 +29,7 @@ export class Crew {
   readonly #pauses: Pauses;
   readonly #processes: WorkerProcesses;
   readonly #names: readonly string[];
-  readonly #tended: readonly Queue[];
+  readonly #tended: readonly Tended[];
   readonly #log: Log;
   #timers: NodeJS.Timeout[] = [];
   #unsubscribe: (() => void) | undefined;
@@ -42,7 +40,7 @@ export class Crew {
     this.#log = settings.log ?? silentLog;
     this.#settings = settings;
     this.#names = lanes.map(({ queue }) => queue.name);
-    this.#tended = settings.tended ?? lanes.map(({ queue }) => queue);
+    this.#tended = settings.tended ?? lanes.map(({ queue, store }) => store ?? queue);
     this.worker = createWorker({
       database,
       lanes,
@@ -106,8 +104,15 @@ export class Crew {
   async #takeFromGone(): Promise<boolean> {
     const gone = await this.#processes.gone();
     let taken = 0;
-    for (const queue of this.#tended)
-      taken += await openQueue(this.#settings.database, queue).expireLeases(gone);
+    for (const tended of this.#tended) {
+      // What is kept elsewhere may be away while the database is not.
+      taken += await openTended(this.#settings.database, tended)
+        .expireLeases(gone)
+        .catch((error) => {
+          this.#log.debug({ error: messageOf(error) }, "leases of gone workers could not be ended");
+          return 0;
+        });
+    }
     return taken > 0;
   }
 

@@ -18,6 +18,11 @@ export interface QueueDeclaration<Payload extends object = Record<string, unknow
     readonly count?: "failures" | "claims";
     /** How often a row may be tried: a column of the row, or one number for all. */
     readonly max?: string | number;
+    /**
+     * What a row that somebody puts back gets: all its attempts "anew" (the default), or "once" more with the count as
+     * it stands. With "once" a waiting row is tried whatever its count, which never exceeds the limit.
+     */
+    readonly again?: "anew" | "once";
   };
   readonly lease?: {
     /** How long a worker may be silent before its row is given to another. */
@@ -26,6 +31,10 @@ export interface QueueDeclaration<Payload extends object = Record<string, unknow
     readonly holds?: "expiry" | "heartbeat";
     /** Only for "expiry": a column with a lease of the row's own, in ms, for those that need a longer one. */
     readonly column?: string;
+    /** A row that runs without a lease was marked by others: untouched for this long, it is given on too. Needs `updatedAt`. */
+    readonly unheldMs?: number;
+    /** What the error of a row that is given on begins with. */
+    readonly lostMessage?: string;
   };
   /** The rows of the table that belong to this queue, for several queues on one table. Written when enqueued. */
   readonly only?: Readonly<Record<string, Literal>>;
@@ -46,7 +55,7 @@ export interface QueueDeclaration<Payload extends object = Record<string, unknow
   readonly kinds?: Readonly<Record<string, Exclude<ColumnKind, "plain">>>;
   /** A second row with the same values in these columns is not inserted. Needs a unique index on them. */
   readonly dedupe?: readonly string[];
-  /** Queues that a completed row may open a gate for; they are woken. */
+  /** Queues that a row which was completed or given back may have a gate opened for; they are woken. */
   readonly wakes?: readonly string[];
   /** "keep" finished rows (the default) or "remove" them as they complete. */
   readonly whenDone?: "keep" | "remove";
@@ -111,11 +120,17 @@ export interface RollUpLevel {
 export interface Queue<Payload extends object = object>
   extends Required<Omit<QueueDeclaration, "statuses" | "attempts" | "lease" | "group" | "retention">> {
   readonly statuses: StatusWords;
-  readonly attempts: { readonly count: "failures" | "claims"; readonly max: string | number };
+  readonly attempts: {
+    readonly count: "failures" | "claims";
+    readonly max: string | number;
+    readonly again: "anew" | "once";
+  };
   readonly lease: {
     readonly ms: number;
     readonly holds: "expiry" | "heartbeat";
     readonly column: string | undefined;
+    readonly unheldMs: number | undefined;
+    readonly lostMessage: string | undefined;
   };
   readonly group: { readonly columns: readonly string[]; readonly turn: string } | undefined;
   readonly retention: { readonly doneMs?: number; readonly failedMs?: number } | undefined;
@@ -136,11 +151,17 @@ export function defineQueue<Payload extends object = Record<string, unknown>>(
   const queue: Queue<Payload> = {
     ...declaration,
     statuses: { ...statuses, retrying: declaration.statuses?.retrying ?? statuses.pending },
-    attempts: { count: declaration.attempts?.count ?? "failures", max: declaration.attempts?.max ?? 3 },
+    attempts: {
+      count: declaration.attempts?.count ?? "failures",
+      max: declaration.attempts?.max ?? 3,
+      again: declaration.attempts?.again ?? "anew",
+    },
     lease: {
       ms: declaration.lease?.ms ?? 60_000,
       holds: declaration.lease?.holds ?? "expiry",
       column: declaration.lease?.column,
+      unheldMs: declaration.lease?.unheldMs,
+      lostMessage: declaration.lease?.lostMessage,
     },
     only: declaration.only ?? {},
     gate: declaration.gate ?? [],
@@ -266,6 +287,10 @@ function checkLimits(queue: Queue): void {
   if (!(queue.lease.ms >= 100)) fail(queue, "lease.ms must be at least 100");
   if (queue.lease.column && queue.lease.holds === "heartbeat")
     fail(queue, "lease.column needs a lease column that holds the expiry");
+  if (queue.lease.unheldMs !== undefined && !queue.columns.updatedAt)
+    fail(queue, "lease.unheldMs needs columns.updatedAt to know when a row was touched");
+  if (queue.attempts.again === "once" && queue.statuses.retrying === queue.statuses.failed)
+    fail(queue, 'attempts.again "once" needs a word for failed rows that are not tried again');
   if (queue.rollUp.length > ROLL_UP_LEVELS_MAX)
     fail(queue, `more than ${ROLL_UP_LEVELS_MAX} levels of roll-up`);
   if (queue.group && queue.group.columns.length === 0) fail(queue, "a group needs at least one column");

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { quoted } from "../database/dialect.ts";
+import { type Dialect, quoted } from "../database/dialect.ts";
 import { childIndexName, childLevels, indexPrefix, type Queue } from "./declaration.ts";
 import { equals, orderOf, predicatesOf } from "./predicates.ts";
 
@@ -55,9 +55,14 @@ export function indexesOf(queue: Queue): QueueIndex[] {
   return found;
 }
 
-/** What a claim walks. */
-export function readyIndexName(queue: Queue): string {
-  return indexesOf(queue)[0]!.name;
+/**
+ * For SQLite, whose planner takes any index on the status that it finds, or believes averages when one group has nearly
+ * all rows, and then sorts what it has found.
+ */
+export function indexedBy(queue: Queue, dialect: Dialect, suffix: "ready" | "turn" | "behind"): string {
+  if (!dialect.isSerial) return "";
+  const index = indexesOf(queue).find(({ name }) => name.startsWith(`${indexPrefix(queue)}_${suffix}_`))!;
+  return ` indexed by ${quoted(index.name)}`;
 }
 
 function digest(text: string): string {

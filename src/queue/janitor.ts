@@ -3,13 +3,21 @@ import type { Database } from "../database/database.ts";
 import { messageOf } from "../errors.ts";
 import { type Log, silentLog } from "../log.ts";
 import type { Queue } from "./declaration.ts";
-import { openQueue, type QueueStore } from "./store.ts";
+import type { LaneStore } from "./lane-store.ts";
+import { openQueue } from "./store.ts";
 
 export interface JanitorSettings {
   readonly database: Database;
-  readonly queues: readonly Queue[];
+  readonly queues: readonly Tended[];
   readonly everyMs?: number;
   readonly log?: Log;
+}
+
+/** A queue over a table, or the store of one that is kept elsewhere. */
+export type Tended = Queue | LaneStore<object>;
+
+export function openTended(database: Database, tended: Tended): LaneStore<object> {
+  return "claim" in tended ? tended : openQueue<object>(database, tended);
 }
 
 export interface Sweep {
@@ -31,14 +39,14 @@ const STEPS_MAX = 200;
  * rows that nobody else holds and repeats its condition when it writes.
  */
 export class Janitor {
-  readonly #stores: readonly QueueStore<object>[];
+  readonly #stores: readonly LaneStore<object>[];
   readonly #everyMs: number;
   readonly #log: Log;
   readonly #stopping = new AbortController();
   #loop: Promise<void> | undefined;
 
   constructor(settings: JanitorSettings) {
-    this.#stores = settings.queues.map((queue) => openQueue(settings.database, queue));
+    this.#stores = settings.queues.map((queue) => openTended(settings.database, queue));
     this.#everyMs = settings.everyMs ?? EVERY_DEFAULT_MS;
     this.#log = settings.log ?? silentLog;
   }
@@ -65,7 +73,7 @@ export class Janitor {
   }
 
   async #sweepQueue(
-    store: QueueStore<object>,
+    store: LaneStore<object>,
     total: { -readonly [K in keyof Sweep]: number },
   ): Promise<void> {
     await this.#inSteps(async () => {
@@ -83,7 +91,7 @@ export class Janitor {
     total.mended += await store.repair({ limit: SWEEP_LIMIT });
   }
 
-  async #prune(store: QueueStore<object>): Promise<number> {
+  async #prune(store: LaneStore<object>): Promise<number> {
     const { retention } = store.queue;
     let pruned = 0;
     const ages = [

@@ -4,14 +4,16 @@ import type { Log } from "../log.ts";
 import type { Telemetry } from "../telemetry.ts";
 import type { Queue } from "./declaration.ts";
 import { Held, type Task } from "./held.ts";
+import { CLAIM_MAX, type LaneStore } from "./lane-store.ts";
 import { Leases } from "./leases.ts";
 import type { Claim, Outcome, Verdict } from "./outcome.ts";
 import { type Settled, Settlements } from "./settlements.ts";
-import { CLAIM_MAX, cancelTopic, type QueueStore } from "./store.ts";
 
 /** A queue, what is done with its rows, and how many at once. */
 export interface LaneDeclaration<Payload extends object = Record<string, unknown>> {
   readonly queue: Queue<Payload>;
+  /** Where its rows are kept, when that is not a table of the worker's database. */
+  readonly store?: LaneStore<Payload>;
   /** Works on one row. Returning nothing means done; throwing means retry. */
   handle?(task: Task<Payload>): MaybeOutcome | Promise<MaybeOutcome>;
   /** Works on several rows at once and returns an outcome for each, in their order. */
@@ -46,7 +48,7 @@ export interface LaneStats {
 
 interface LaneEnvironment {
   readonly worker: string;
-  readonly store: QueueStore<object>;
+  readonly store: LaneStore<object>;
   readonly clock: Clock;
   readonly log: Log;
   readonly telemetry: Telemetry | undefined;
@@ -86,7 +88,7 @@ export class Lane {
   #isPromoting = false;
   #promotedAt = 0;
   #timer: NodeJS.Timeout | undefined;
-  #unsubscribe: (() => void)[] = [];
+  #unsubscribe: (() => void) | undefined;
   #onIdle: (() => void) | undefined;
   /** What runs may still finish when the lane stops. */
   #hasGrace = true;
@@ -139,11 +141,10 @@ export class Lane {
   }
 
   start(): void {
-    const { database } = this.#environment.store;
-    this.#unsubscribe = [
-      database.subscribe(this.queue.name, () => this.wake()),
-      database.subscribe(cancelTopic(this.queue), () => this.#leases.lookSoon()),
-    ];
+    this.#unsubscribe = this.#environment.store.subscribe({
+      onWork: () => this.wake(),
+      onCancel: () => this.#leases.lookSoon(),
+    });
     this.#pump();
   }
 
@@ -171,7 +172,7 @@ export class Lane {
    */
   async stop(graceMs: number): Promise<void> {
     this.#state = "stopping";
-    for (const unsubscribe of this.#unsubscribe) unsubscribe();
+    this.#unsubscribe?.();
     clearTimeout(this.#timer);
     this.#leases.stopLooking();
     await atMost(graceMs, this.#releaseWaiting());
@@ -197,7 +198,7 @@ export class Lane {
   /** Ends at once. Leases run out by themselves; what handlers still return is discarded. */
   kill(): void {
     this.#state = "stopped";
-    for (const unsubscribe of this.#unsubscribe) unsubscribe();
+    this.#unsubscribe?.();
     clearTimeout(this.#timer);
     this.#leases.stopLooking();
     this.#settlements.stop();

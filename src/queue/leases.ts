@@ -2,14 +2,14 @@ import type { Clock } from "../clock.ts";
 import { messageOf, QuarryError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Held } from "./held.ts";
+import type { LaneStore } from "./lane-store.ts";
 import type { Key } from "./roll-up.ts";
-import type { QueueStore } from "./store.ts";
 
 const RENEWED_AT_ONCE_MAX = 1_000;
 const LOOK_EVERY_MS = 200;
 
 interface LeaseSettings {
-  readonly store: QueueStore<object>;
+  readonly store: LaneStore<object>;
   readonly clock: Clock;
   readonly log: Log;
   /** The claim is not ours any more; its handler was told. */

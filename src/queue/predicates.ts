@@ -31,6 +31,7 @@ export function predicatesOf(queue: Queue, alias = "t"): Predicates {
 
   const status = column(columns.status);
   const attemptsLeft = `${column(columns.attempts)} < ${attemptsMax(queue, alias)}`;
+  const hasLeft = queue.attempts.again === "anew" ? [attemptsLeft] : [];
   const isWaiting = equals(status, [...new Set([statuses.pending, statuses.retrying])]);
   const open = [...new Set([statuses.pending, statuses.retrying])].filter((word) => word !== statuses.failed);
   const isDue = `${column(columns.runAfter)} is null`;
@@ -39,16 +40,16 @@ export function predicatesOf(queue: Queue, alias = "t"): Predicates {
   const isTerminal = statuses.retrying === statuses.failed ? [`not (${attemptsLeft})`] : [];
 
   return {
-    ready: all(isWaiting, isDue, attemptsLeft, ...gates, ...turns),
-    waiting: all(isWaiting, attemptsLeft),
+    ready: all(isWaiting, isDue, ...hasLeft, ...gates, ...turns),
+    waiting: all(isWaiting, ...hasLeft),
     delayed: all(isWaiting, `${column(columns.runAfter)} is not null`),
-    stuck: all(equals(status, open), `not (${attemptsLeft})`),
+    stuck: hasLeft.length > 0 ? all(equals(status, open), `not (${attemptsLeft})`) : "false",
     running: all(equals(status, statuses.running)),
     failedForGood: all(equals(status, statuses.failed), ...isTerminal),
     done: all(equals(status, statuses.done)),
     member: members.length > 0 ? members.join(" and ") : "true",
     behind: queue.group
-      ? all(isWaiting, isDue, attemptsLeft, ...gates, `${column(queue.group.turn)} = false`)
+      ? all(isWaiting, isDue, ...hasLeft, ...gates, `${column(queue.group.turn)} = false`)
       : "false",
   };
 }

@@ -4,15 +4,11 @@ import { QuarryError } from "../errors.ts";
 import type { Queue } from "./declaration.ts";
 import { stringify } from "./enqueue.ts";
 import type { Followers } from "./followers.ts";
+import type { SettleOptions } from "./lane-store.ts";
 import type { Claim, Outcome, Settlement, Verdict } from "./outcome.ts";
 import type { Key } from "./roll-up.ts";
 import { KEY, type QueueStatements, STATUS, TOKEN } from "./statements.ts";
 import { cleanValue, errorText, isStorable } from "./text.ts";
-
-export interface SettleOptions {
-  /** An earlier try may have succeeded unseen: a row that this very claim has settled counts as settled. */
-  readonly isRepeat?: boolean;
-}
 
 interface SettleBatch {
   readonly statement: Statement;
@@ -208,7 +204,8 @@ export class Settler {
 
   #wake(settlements: readonly Settlement[]): void {
     const kinds = new Set<Outcome["kind"]>(settlements.map(({ outcome }) => outcome.kind));
-    if (kinds.has("done")) for (const name of this.#queue.wakes) this.#database.notify(name);
+    if (kinds.has("done") || kinds.has("released"))
+      for (const name of this.#queue.wakes) this.#database.notify(name);
     if (kinds.has("released") || kinds.has("retry")) this.#database.notify(this.#queue.name);
   }
 }

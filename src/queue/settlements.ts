@@ -2,8 +2,8 @@ import { pause } from "../clock.ts";
 import { isQuarryError, messageOf, QuarryError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Held } from "./held.ts";
+import type { LaneStore } from "./lane-store.ts";
 import type { Outcome, Settlement, Verdict } from "./outcome.ts";
-import type { QueueStore } from "./store.ts";
 
 const BATCH_MAX = 2_000;
 const PAUSE_MAX_MS = 5_000;
@@ -25,7 +25,7 @@ export interface Settled {
  */
 export class Settlements {
   readonly verdicts: Record<Verdict, number> = { done: 0, retrying: 0, failed: 0, released: 0, lost: 0 };
-  readonly #store: QueueStore<object>;
+  readonly #store: LaneStore<object>;
   readonly #log: Log;
   readonly #onSettled: (settled: readonly Settled[]) => void;
   readonly #stopping = new AbortController();
@@ -35,7 +35,7 @@ export class Settlements {
   #isWriting = false;
 
   constructor(options: {
-    store: QueueStore<object>;
+    store: LaneStore<object>;
     log: Log;
     onSettled: (settled: readonly Settled[]) => void;
   }) {
@@ -119,7 +119,14 @@ export class Settlements {
 
 /** Comes back by itself. */
 function isAway(error: unknown): boolean {
-  return isQuarryError(error, "database_unavailable", "commit_unknown", "disk_full", "timeout");
+  return isQuarryError(
+    error,
+    "database_unavailable",
+    "redis_unavailable",
+    "commit_unknown",
+    "disk_full",
+    "timeout",
+  );
 }
 
 /** A statement that timed out, a server that is read-only for a moment: worth some more tries. */

@@ -1,7 +1,7 @@
 import type { Statement } from "../database/database.ts";
 import { type Batch, type Dialect, literal, quoted, type TokenBatch } from "../database/dialect.ts";
 import { kindOf, type Queue } from "./declaration.ts";
-import { readyIndexName } from "./indexes.ts";
+import { indexedBy } from "./indexes.ts";
 import { attemptsMax, orderOf, type Predicates, predicatesOf } from "./predicates.ts";
 
 /**
@@ -22,6 +22,8 @@ export interface QueueStatements {
   /** Only for queues that say who works on a row. */
   readonly expire: Statement | undefined;
   readonly rescue: Statement;
+  /** Only for queues that say how long a row may run without a lease. */
+  readonly rescueUnheld: Statement | undefined;
   readonly promote: Statement;
   readonly nextDue: Statement;
   readonly lookUp: Statement;
@@ -77,7 +79,8 @@ class Compiler {
       expire: this.#queue.columns.worker
         ? statement("expire", this.#expire(this.#queue.columns.worker))
         : undefined,
-      rescue: statement("rescue", this.#rescue()),
+      rescue: statement("rescue", this.#rescue(this.#isSilent(), this.#queue.columns.lease)),
+      rescueUnheld: this.#rescueUnheld(statement),
       promote: statement("promote", this.#promote()),
       nextDue: statement("nextDue", this.#nextDue()),
       lookUp: statement("lookUp", this.#lookUp()),
@@ -99,12 +102,7 @@ class Compiler {
       ...this.#relatives(),
       ...reads.map((name) => `t.${quoted(name)}`),
     ];
-    return `select ${selected.join(", ")} from ${this.#table} as t${this.#readyIndex} where ${this.#where.ready} order by ${orderOf(this.#queue).join(", ")} limit ${limit}${this.#dialect.skipLocked}`;
-  }
-
-  /** SQLite's planner takes any index on the status it finds, and then sorts all that wait. */
-  get #readyIndex(): string {
-    return this.#dialect.isSerial ? ` indexed by ${quoted(readyIndexName(this.#queue))}` : "";
+    return `select ${selected.join(", ")} from ${this.#table} as t${indexedBy(this.#queue, this.#dialect, "ready")} where ${this.#where.ready} order by ${orderOf(this.#queue).join(", ")} limit ${limit}${this.#dialect.skipLocked}`;
   }
 
   /**
@@ -221,26 +219,49 @@ class Compiler {
   }
 
   /** $1 now, $2 how many. The condition stands twice: a row that was settled meanwhile is left alone. */
-  #rescue(): string {
-    const { columns, statuses, lease } = this.#queue;
+  #rescue(isStale: string, since: string): string {
+    const { columns, statuses } = this.#queue;
     const { now } = this.#dialect;
     const spent = this.#spent();
     const isOver = `(${spent} >= ${attemptsMax(this.#queue)})`;
-    const silentSince = lease.holds === "expiry" ? now : this.#dialect.shift(now, `-${lease.ms}`);
-    const isStale = `${this.#where.running} and t.${quoted(columns.lease)} < ${silentSince}`;
-    const who = columns.worker ? `coalesce(t.${quoted(columns.worker)}, '?')` : "'?'";
     const set = {
       [columns.status]: this.#choose(isOver, statuses.failed, statuses.pending),
-      [columns.attempts]: spent,
+      [columns.attempts]: this.#capped(spent),
       [columns.token]: `t.${quoted(columns.token)} + 1`,
       [columns.runAfter]: "null",
-      [columns.error]: `'worker ' || ${who} || ' stopped renewing its lease (attempt ' || ${spent} || ' of ' || ${attemptsMax(this.#queue)} || ')'`,
+      [columns.error]: this.#lostError(spent, isOver),
       ...(columns.errorAt && { [columns.errorAt]: now }),
       ...this.#ended(`case when ${isOver} then ${now} end`, `not ${isOver}`),
     };
-    const stale = `select ${this.#key} from ${this.#table} as t where ${isStale} order by t.${quoted(columns.lease)} limit ${this.#dialect.param(2, "integer")}${this.#dialect.skipLocked}`;
+    const stale = `select ${this.#key} from ${this.#table} as t where ${isStale} order by t.${quoted(since)} limit ${this.#dialect.param(2, "integer")}${this.#dialect.skipLocked}`;
     const where = `${this.#dialect.isAmong(this.#key, stale)} and ${isStale}`;
     return `${this.#update(set, where)} returning ${this.#returned()}`;
+  }
+
+  #isSilent(): string {
+    const { columns, lease } = this.#queue;
+    const { now } = this.#dialect;
+    const silentSince = lease.holds === "expiry" ? now : this.#dialect.shift(now, `-${lease.ms}`);
+    return `${this.#where.running} and t.${quoted(columns.lease)} < ${silentSince}`;
+  }
+
+  #rescueUnheld(statement: (verb: string, sql: string) => Statement): Statement | undefined {
+    const { columns, lease } = this.#queue;
+    if (lease.unheldMs === undefined) return undefined;
+    const before = this.#dialect.shift(this.#dialect.now, `-${lease.unheldMs}`);
+    const isUnheld = `${this.#where.running} and t.${quoted(columns.lease)} is null and t.${quoted(columns.updatedAt!)} < ${before}`;
+    return statement("rescueUnheld", this.#rescue(isUnheld, columns.updatedAt!));
+  }
+
+  #lostError(spent: string, isOver: string): string {
+    const { columns, lease } = this.#queue;
+    const worker = columns.worker ? `t.${quoted(columns.worker)}` : "null";
+    const lost = (who: string) =>
+      `'worker ' || ${who} || ' stopped renewing its lease (attempt ' || ${spent} || ' of ' || ${attemptsMax(this.#queue)} || ')'`;
+    const byWhom = lost(columns.worker ? `coalesce(${worker}, '?')` : "'?'");
+    if (lease.lostMessage === undefined) return byWhom;
+    const message = `${literal(lease.lostMessage)} || coalesce(': ' || ${lost(worker)}, '')`;
+    return `case when ${isOver} then ${byWhom} else ${message} end`;
   }
 
   /** $1 now, $2 how many. */
@@ -293,9 +314,9 @@ class Compiler {
     return `${this.#update(set, where)} returning ${this.#returned()}`;
   }
 
-  /** $1 now, $2 keys, $3 also completed ones. Counters start anew; the last error stays to be read. */
+  /** $1 now, $2 keys, $3 also completed ones. Where counters start anew, the last error stays to be read. */
   #retry(): string {
-    const { columns, statuses } = this.#queue;
+    const { columns, statuses, attempts } = this.#queue;
     const cancelled = statuses.cancelled
       ? ` or t.${quoted(columns.status)} = ${literal(statuses.cancelled)}`
       : "";
@@ -304,7 +325,7 @@ class Compiler {
     const set = {
       [columns.status]: literal(statuses.pending),
       [columns.token]: `t.${quoted(columns.token)} + 1`,
-      [columns.attempts]: "0",
+      ...(attempts.again === "anew" ? { [columns.attempts]: "0" } : { [columns.error]: "null" }),
       [columns.runAfter]: "null",
       [columns.lease]: "null",
       ...(columns.worker && { [columns.worker]: "null" }),
@@ -353,10 +374,17 @@ class Compiler {
     return this.#queue.attempts.count === "claims" ? attempts : `(${attempts} + 1)`;
   }
 
+  /** Whoever was put back with a full count and failed once more has no more than a full count. */
+  #capped(spent: string): string {
+    return this.#queue.attempts.again === "once"
+      ? this.#dialect.least(spent, attemptsMax(this.#queue))
+      : spent;
+  }
+
   /** Where `failed` also means "will be retried", a row that is over must have no attempts left. */
   #attemptsAfterFailure(spent: string, isOver: string): string {
     const { statuses } = this.#queue;
-    if (statuses.retrying !== statuses.failed) return spent;
+    if (statuses.retrying !== statuses.failed) return this.#capped(spent);
     return `case when ${isOver} then ${this.#dialect.greatest(spent, attemptsMax(this.#queue))} else ${spent} end`;
   }
 

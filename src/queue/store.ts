@@ -1,9 +1,19 @@
+import type { Clock } from "../clock.ts";
 import type { Database, Row, Session, Transaction } from "../database/database.ts";
 import type { BatchEntry } from "../database/dialect.ts";
 import { messageOf, QuarryError } from "../errors.ts";
 import type { Queue } from "./declaration.ts";
 import { type Enqueued, type EnqueueOptions, Inserter, type Inserts } from "./enqueue.ts";
 import { Followers } from "./followers.ts";
+import {
+  CLAIM_MAX,
+  type ClaimOptions,
+  type LaneListeners,
+  type LaneStore,
+  type PruneOptions,
+  type Rescued,
+  type SettleOptions,
+} from "./lane-store.ts";
 import {
   countRows,
   type ListOptions,
@@ -14,7 +24,7 @@ import {
 } from "./list.ts";
 import type { Claim, Outcome, Settlement, Ticket, Verdict } from "./outcome.ts";
 import type { Key } from "./roll-up.ts";
-import { type SettleOptions, Settler } from "./settle.ts";
+import { Settler } from "./settle.ts";
 import {
   ATTEMPT,
   ATTEMPTS_MAX,
@@ -25,60 +35,24 @@ import {
   TOKEN,
 } from "./statements.ts";
 
-/** Every operation on a queue. Each is one transaction, parents included. */
-export interface QueueStore<Payload extends object = Record<string, unknown>> {
-  readonly queue: Queue<Payload>;
+/** Every operation on a queue over a table. Each is one transaction, parents included. */
+export interface QueueStore<Payload extends object = Record<string, unknown>> extends LaneStore<Payload> {
   readonly database: Database;
 
   enqueue(rows: readonly object[], options?: EnqueueOptions): Promise<Enqueued[]>;
-  /** Takes the next rows, in the queue's order. */
-  claim(options: ClaimOptions): Promise<Claim<Payload>[]>;
-  /** Renews leases. Claims whose key is not in the answer are lost. */
-  extend(claims: readonly Claim<object>[]): Promise<Set<Key>>;
-  /** Which of these claims still stand. Only reads. */
-  stillHeld(claims: readonly Ticket[]): Promise<Set<Key>>;
   /** The claims that keys and tokens stand for, without their rows; those that were lost are not there. Only reads. */
   findHeld(tickets: readonly Ticket[]): Promise<Map<Key, Claim<object>>>;
-  /** Writes down what became of claims, in the order given. */
-  settle(settlements: readonly Settlement[], options?: SettleOptions): Promise<Verdict[]>;
-  /** Gives claims back untouched: no attempt is spent. */
-  release(claims: readonly Claim<object>[], options?: { delayMs?: number }): Promise<number>;
-
-  /** Takes rows from workers that fell silent. Each costs an attempt. */
-  rescueStale(options?: { limit?: number }): Promise<Rescued[]>;
-  /** Ends the leases of workers that are known to be gone, so that the next rescue takes their rows. Returns how many. */
-  expireLeases(workers: readonly string[]): Promise<number>;
-  /** Makes delayed rows claimable whose time has come. */
-  promoteDelayed(options?: { limit?: number }): Promise<number>;
-  /** How long until the next delayed row is due; undefined when none is. */
-  nextDueMs(): Promise<number | undefined>;
-
   /** Waiting rows go away, running ones are taken from their worker, finished ones are too late. */
   cancel(keys: readonly Key[]): Promise<Map<Key, CancelVerdict>>;
   /** Makes stopped rows claimable with fresh counters. Returns the keys that were. */
   retry(keys: readonly Key[], options?: RetryOptions): Promise<Key[]>;
   retryWhere(filter: QueueFilter, options?: RetryOptions): Promise<number>;
-  /** Deletes finished rows that are older than the given ages. */
-  prune(options: PruneOptions): Promise<number>;
 
   countByStatus(filter?: QueueFilter): Promise<Map<string, number>>;
   list(options?: ListOptions): Promise<QueuePage>;
 
-  /** Re-derives parents and passes stranded turns, a bounded number at a time. Returns how many were mended. */
-  repair(options?: { limit?: number }): Promise<number>;
   /** The same queue inside a transaction of the caller's: rows are enqueued with it or not at all. */
   within(transaction: Transaction): Pick<QueueStore<Payload>, "enqueue">;
-}
-
-export interface ClaimOptions {
-  readonly worker: string;
-  readonly limit: number;
-}
-
-export interface Rescued {
-  readonly key: Key;
-  /** True when it had no attempts left. */
-  readonly isFailed: boolean;
 }
 
 export type CancelVerdict = "cancelled" | "aborted" | "too_late" | "not_found";
@@ -88,13 +62,6 @@ export interface RetryOptions {
   readonly includeDone?: boolean;
 }
 
-export interface PruneOptions {
-  readonly doneOlderThanMs?: number;
-  readonly failedOlderThanMs?: number;
-  readonly limit?: number;
-}
-
-export const CLAIM_MAX = 10_000;
 const SWEEP_LIMIT = 500;
 
 export function openQueue<Payload extends object>(
@@ -119,6 +86,20 @@ class Store implements QueueStore<object> {
     this.#inserter = new Inserter(database, queue);
     this.#followers = new Followers(database, queue);
     this.#settler = new Settler({ database, queue, statements: this.#sql, followers: this.#followers });
+  }
+
+  get clock(): Clock {
+    return this.database.clock;
+  }
+
+  subscribe({ onWork, onCancel }: LaneListeners): () => void {
+    const subscriptions = [
+      this.database.subscribe(this.queue.name, onWork),
+      this.database.subscribe(cancelTopic(this.queue), onCancel),
+    ];
+    return () => {
+      for (const unsubscribe of subscriptions) unsubscribe();
+    };
   }
 
   async enqueue(rows: readonly object[], options: EnqueueOptions = {}): Promise<Enqueued[]> {
@@ -246,7 +227,10 @@ class Store implements QueueStore<object> {
   }
 
   async rescueStale({ limit = SWEEP_LIMIT } = {}): Promise<Rescued[]> {
-    const rows = await this.#followers.write(this.#sql.rescue, [this.database.now(), limit]);
+    const { rescue, rescueUnheld } = this.#sql;
+    const rows = await this.#followers.write(rescue, [this.database.now(), limit]);
+    if (rescueUnheld && rows.length < limit)
+      rows.push(...(await this.#followers.write(rescueUnheld, [this.database.now(), limit - rows.length])));
     if (rows.length > 0) this.database.notify(this.queue.name);
     return rows.map((row) => ({
       key: row[KEY] as Key,
@@ -347,6 +331,7 @@ class Store implements QueueStore<object> {
     return listRows(this.database, this.queue, options);
   }
 
+  /** Re-derives parents and passes stranded turns. */
   async repair({ limit = SWEEP_LIMIT } = {}): Promise<number> {
     return this.#followers.repair(limit);
   }

@@ -2,6 +2,7 @@ import type { Database, Row, Statement } from "../database/database.ts";
 import { type Dialect, quoted } from "../database/dialect.ts";
 import { isQuarryError } from "../errors.ts";
 import type { Queue } from "./declaration.ts";
+import { indexedBy } from "./indexes.ts";
 import { orderOf, predicatesOf } from "./predicates.ts";
 import { GROUP, KEY } from "./statements.ts";
 
@@ -32,7 +33,7 @@ export function compileTurnStatements(queue: Queue, dialect: Dialect): TurnState
   if (!queue.group) return undefined;
   return {
     pass: { name: `${queue.name}.pass`, sql: passSql(queue, dialect) },
-    stranded: { name: `${queue.name}.stranded`, sql: strandedSql(queue) },
+    stranded: { name: `${queue.name}.stranded`, sql: strandedSql(queue, dialect) },
   };
 }
 
@@ -83,27 +84,33 @@ function passSql(queue: Queue, dialect: Dialect): string {
   const source = dialect.recordset(table, 1);
   const same = (alias: string) =>
     group.columns.map((name) => `${alias}.${quoted(name)} = ${source.column(name, "plain")}`).join(" and ");
-  const first = `select w.${key} from ${table} as w where ${same("w")} and ${predicatesOf(queue, "w").behind} order by ${orderOf(queue, "w").join(", ")} limit 1`;
-  const isTaken = `exists (select 1 from ${table} as h where ${same("h")} and h.${quoted(group.turn)} = true)`;
+  const first = `select w.${key} from ${table} as w${indexedBy(queue, dialect, "behind")} where ${same("w")} and ${predicatesOf(queue, "w").behind} order by ${orderOf(queue, "w").join(", ")} limit 1`;
+  const isTaken = `exists (select 1 from ${table} as h${indexedBy(queue, dialect, "turn")} where ${same("h")} and h.${quoted(group.turn)} = true)`;
   const heads = `select (${first}) from ${source.from} where not ${isTaken}`;
   return `update ${table} as t set ${quoted(group.turn)} = true where ${dialect.isAmong(`t.${key}`, heads)} and ${dialect.check(predicatesOf(queue).behind)} returning ${key} as ${KEY}`;
 }
 
 /** Walks from group to group, one index look-up each, and keeps those where nobody has the turn. */
-function strandedSql(queue: Queue): string {
+function strandedSql(queue: Queue, dialect: Dialect): string {
   const group = queue.group!;
   const table = quoted(queue.table);
   const key = quoted(queue.key.column);
   const columns = (alias: string) => group.columns.map((name) => `${alias}.${quoted(name)}`).join(", ");
   const behind = predicatesOf(queue, "w").behind;
-  const first = `select w.${key} as head from ${table} as w where ${behind} order by ${columns("w")} limit 1`;
-  const next = `select w.${key} from ${table} as w where ${behind} and (${columns("w")}) > (${columns("c")}) order by ${columns("w")} limit 1`;
+  // SQLite compares whole rows by an index only with what has no type of its own, and looks through all of a table for few keys.
+  const after = dialect.isSerial ? columns("+c") : columns("c");
+  const join = dialect.isSerial ? "cross join" : "join";
+  const waiting = `${table} as w${indexedBy(queue, dialect, "behind")}`;
+  // The whole order of the index that is meant, so that no other one on the group gives it.
+  const order = [columns("w"), ...orderOf(queue, "w")].join(", ");
+  const first = `select w.${key} as head from ${waiting} where ${behind} order by ${order} limit 1`;
+  const next = `select w.${key} from ${waiting} where ${behind} and (${columns("w")}) > (${after}) order by ${order} limit 1`;
   const selected = group.columns.map((name, index) => `t.${quoted(name)} as ${GROUP}${index}`).join(", ");
   const same = group.columns.map((name) => `h.${quoted(name)} = t.${quoted(name)}`).join(" and ");
   return (
     `with recursive heads(head) as (select * from (${first}) as f union all ` +
     `select (${next}) from heads join ${table} as c on c.${key} = heads.head where heads.head is not null) ` +
-    `select ${selected} from heads join ${table} as t on t.${key} = heads.head ` +
-    `where not exists (select 1 from ${table} as h where ${same} and h.${quoted(group.turn)} = true)`
+    `select ${selected} from heads ${join} ${table} as t on t.${key} = heads.head ` +
+    `where not exists (select 1 from ${table} as h${indexedBy(queue, dialect, "turn")} where ${same} and h.${quoted(group.turn)} = true)`
   );
 }

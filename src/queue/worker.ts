@@ -43,7 +43,7 @@ export class Worker {
     const leases = settings.lanes.map((lane) => lane.queue.lease.ms);
     this.#heartbeatMs = settings.heartbeatMs ?? Math.floor(Math.min(...leases) / 3);
     this.#lanes = settings.lanes.map((declaration) => {
-      const store = observed(openQueue(settings.database, declaration.queue), {
+      const store = observed(declaration.store ?? openQueue(settings.database, declaration.queue), {
         prefix: "quarry.store",
         attributes: { "quarry.queue": declaration.queue.name },
         telemetry: settings.telemetry,
@@ -51,7 +51,7 @@ export class Worker {
       return new Lane(declaration, {
         worker: this.id,
         store,
-        clock: settings.database.clock,
+        clock: store.clock,
         log: this.#log,
         telemetry: settings.telemetry,
       });

@@ -49,7 +49,11 @@ export interface Pipeline {
 const STALE_MS = 2_000;
 const DIMENSIONS = 32;
 
-export async function openPipeline(opened: TestDatabase): Promise<Pipeline> {
+/** `others` take the places of those that do next to nothing. */
+export async function openPipeline(
+  opened: TestDatabase,
+  others: Partial<PipelineParts> = {},
+): Promise<Pipeline> {
   const { database, folder } = opened;
   const calls = new Calls();
   const queues = documentQueues({ staleMs: STALE_MS });
@@ -74,6 +78,7 @@ export async function openPipeline(opened: TestDatabase): Promise<Pipeline> {
     graph: openSqlGraph(database),
     pollMs: 50,
     ocrThreads: 1,
+    ...others,
   };
   const documents = new Documents({ ...parts, attemptsMax: 3, fileBytesMax: 1_000_000 });
   const crew = () =>
@@ -175,6 +180,8 @@ export function vectorOf(text: string): Float32Array {
 function countingEntities(calls: Calls): EntityExtractor {
   return {
     model: "test",
+    textsMax: 64,
+    callsMax: 1,
     extract: async (texts, signal) => {
       for (const text of texts) await calls.before("entities", text, signal);
       calls.extracted.push(...texts);

@@ -136,6 +136,26 @@ for (const { name, open } of DATABASES) {
       await running.stop();
     });
 
+    test("that have text do not wait behind scans", async () => {
+      const { promise: isRead, resolve: read } = Promise.withResolvers<void>();
+      pipeline.calls.before = (step) => (step === "ocr" ? isRead : undefined);
+      const scans = await add(
+        "scans.txt",
+        Array.from({ length: 12 }, (_, page) => `[scan]Page ${page}.`).join("\f"),
+      );
+      const running = await pipeline.crew();
+      const marked = () => opened.database.query("select 1 from task_queue_page where is_scan = true");
+      await until(async () => (await marked()).length === 12);
+      const { id } = await add("note.txt", "Ada wrote to Bob.");
+      await until(async () => (await pipeline.documents.show(id)).state === "completed");
+      assert.equal(pipeline.calls.recognised.length, 0);
+      read();
+      await until(async () => (await pipeline.documents.show(scans.id)).state === "completed");
+      await running.stop();
+      const spent = await opened.database.query("select 1 from task_queue_page where ocr_retry_count > 0");
+      assert.deepEqual([pipeline.calls.recognised.length, spent.length], [12, 0]);
+    });
+
     test("that several processes take in at the same moment are one document, and the last version wins", async () => {
       const path = await write("a.txt", "First.");
       const others = await Promise.all([open, open].map(() => openPipeline(opened)));

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { z } from "zod";
+import { defineFunction } from "../../src/index.ts";
 import { type Serving, serveForTest } from "./serving.ts";
 
 interface Event {
@@ -89,6 +91,24 @@ describe("events", () => {
     const { event, data } = await stream.next();
     assert.deepEqual([event, data.id, data.status], ["queue_item", item.queue_id, "pending"]);
     stream.close();
+  });
+
+  it("tell what happens to function tasks", async () => {
+    const { tasks } = serving.quarry;
+    const payload = z.object({});
+    const run = async () => undefined;
+    tasks.register(defineFunction({ name: "watched", entityType: "planner", payload, run }));
+    const planner = await tasks.createEntity("planner");
+    const stream = await listen("/events?kind=task");
+    const [id] = await tasks.enqueue([
+      { entity_type: "planner", entity_id: planner, function_name: "watched" },
+    ]);
+    const { event, data } = await stream.next();
+    assert.deepEqual([event, data.id, data.status, data.entity_id], ["task", id, "PENDING", planner]);
+    stream.close();
+    const alone = await listen(`/events?id=${id}`, { "last-event-id": "2020-01-01T00:00:00Z" });
+    assert.equal((await alone.next()).data.id, id);
+    alone.close();
   });
 
   it("refuse what is no id of an event", async () => {

@@ -5,6 +5,8 @@ import { test } from "node:test";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import fc from "fast-check";
+import { z } from "zod";
+import { defineFunction } from "../../src/index.ts";
 import { freshPostgres } from "../support/postgres.ts";
 import { isNaming, type Schema, SEEN, strange, valuesOf } from "./from-schema.ts";
 import { type Serving, serveForTest } from "./serving.ts";
@@ -97,6 +99,7 @@ async function fuzz(serving: Serving, numRuns: number): Promise<{ text: string; 
     await serving.quarry.documents.add({ path });
   }
   await failSomeItems(serving);
+  await failSomeTasks(serving);
   const described = await serving.ask("/openapi.json", { headers: { "x-api-key": KEY } });
   const document = (await described.json()) as Document;
   const operations = operationsOf(document);
@@ -121,6 +124,21 @@ async function failSomeItems({ quarry }: Serving): Promise<void> {
   );
   const crew = await quarry.work({ lanes: ["items"] });
   await quarry.queue.finished(items.map((item) => item.queue_id));
+  await crew.stop();
+}
+
+/** And something that was tried often enough, with a function that takes anything. */
+async function failSomeTasks({ quarry }: Serving): Promise<void> {
+  const { tasks } = quarry;
+  const run = async () => {
+    throw new Error("never");
+  };
+  tasks.register(defineFunction({ name: "never", entityType: "planner", payload: z.looseObject({}), run }));
+  const entity = await tasks.createEntity("planner");
+  const task = { entity_type: "planner", entity_id: entity, function_name: "never", max_retries: 0 } as const;
+  await tasks.enqueue(Array.from({ length: DOCUMENTS }, () => task));
+  const crew = await quarry.work({ lanes: ["tasks"] });
+  while ((await tasks.counts()).FAILED < DOCUMENTS) await new Promise((resolve) => setTimeout(resolve, 20));
   await crew.stop();
 }
 
@@ -308,8 +326,9 @@ function likely(seen: readonly Seen[], field: string, tag: string): readonly See
 function remember(value: unknown, seen: Seen[], place: { tag: string; field: string }): void {
   if (typeof value === "string" && isNaming(place.field) && value.length > 0 && value.length < 100) {
     if (seen.length >= SEEN_MAX) seen.shift();
-    // Items call theirs by the name of its column.
-    seen.push({ ...place, field: place.field === "queue_id" ? "id" : place.field, value });
+    // Items and tasks call theirs by the name of its column.
+    const isId = ["queue_id", "task_id"].includes(place.field);
+    seen.push({ ...place, field: isId ? "id" : place.field, value });
   } else if (value !== null && typeof value === "object") {
     for (const [key, item] of Object.entries(value).slice(0, 50))
       remember(item, seen, Array.isArray(value) ? place : { ...place, field: key });

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import type { Clock } from "../../src/clock.ts";
 import type { AddRoutes } from "../../src/http/api.ts";
 import { HttpServer, type HttpServerOptions } from "../../src/http/server.ts";
-import { createLog, openQuarry, type Quarry, type Settings } from "../../src/index.ts";
+import { createLog, type GivenSettings, openQuarry, type Quarry } from "../../src/index.ts";
 
 export interface ServingOptions {
-  readonly settings?: Partial<Settings>;
+  readonly settings?: GivenSettings;
   readonly addRoutes?: readonly AddRoutes[];
   readonly limits?: NonNullable<HttpServerOptions["limits"]>;
   readonly graceMs?: number;

@@ -4,13 +4,13 @@ import { mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { documentLanes } from "../../src/documents/lanes.ts";
+import { SearchableDocuments } from "../../src/documents/searchable.ts";
 import { QuarryError } from "../../src/errors.ts";
 import { Crew, openQueue, prepareQueue } from "../../src/index.ts";
 import { Items, type NewItem } from "../../src/ingest/items.ts";
 import { itemLanes } from "../../src/ingest/lane.ts";
 import { describeProject, normalRemote } from "../../src/ingest/project.ts";
 import { type ItemQueues, itemQueues, PRIORITIES } from "../../src/ingest/queue.ts";
-import { SearchableDocuments } from "../../src/ingest/searchable.ts";
 import { openPipeline, type Pipeline } from "../documents/parts.ts";
 import { DATABASES, type TestDatabase } from "../support/databases.ts";
 

@@ -28,6 +28,8 @@ function vectorOf(text: string): Float32Array {
 /** Every word with a capital letter inside a sentence is a person. */
 const entities: EntityExtractor = {
   model: "test",
+  textsMax: 64,
+  callsMax: 1,
   extract: async (texts) =>
     texts.map((text) => ({
       entities: [...text.matchAll(/(?<=[a-z] )[A-Z][a-z]+/g)].map((match) => ({

@@ -5,11 +5,13 @@ import { parseArgs } from "node:util";
 import { openTokenizer } from "../../src/adapters/embed/tokenizer.ts";
 import type { Tokenizer } from "../../src/adapters/embed.ts";
 import { meaningOf } from "./meaning.ts";
+import { type ChatAnswer, type ChatOptions, chatAsOllama, chatAsOpenAi, type Says } from "./model-chat.ts";
 
 /**
- * A model service over real HTTP that speaks as Ollama (`/api/embed`, `/api/tags`) and as OpenAI (`/v1/embeddings`)
- * do. Vectors depend on the words of a text and on nothing else; tokens are counted as the model counts them. It
- * can be told to misbehave, request by request.
+ * A model service over real HTTP that speaks as Ollama (`/api/embed`, `/api/chat`, `/api/tags`) and as OpenAI
+ * (`/v1/embeddings`, `/v1/chat/completions`) do. Vectors depend on the words of a text and on nothing else; tokens
+ * are counted as the model counts them; in a chat it says what the test lets it say. It can be told to misbehave,
+ * request by request.
  *
  *     const server = await startModelServer();
  *     server.misbehave({ kind: "status", status: 429, headers: { "retry-after": "5" } }, { kind: "reset" });
@@ -26,7 +28,7 @@ export interface ModelServer {
   readonly openAiUrl: string;
   /** What was asked, oldest first; the last `REQUESTS_KEPT` of it. Empty when it keeps none. */
   readonly requests: readonly ModelRequest[];
-  /** Of all requests that were answered with vectors. */
+  /** Of all requests that were answered as asked. */
   readonly answered: { readonly requests: number; readonly texts: number; readonly tokens: number };
   /** One for each of the next requests, in this order. */
   misbehave(...next: Misbehaviour[]): void;
@@ -39,7 +41,7 @@ export interface ModelRequest {
   readonly path: string;
   readonly headers: IncomingMessage["headers"];
   readonly body: Readonly<Record<string, unknown>>;
-  /** The texts, prefixes included. */
+  /** The texts, prefixes included; of a chat, its messages. */
   readonly inputs: readonly string[];
   /** Requests of one connection have the same. */
   readonly connection: number;
@@ -64,12 +66,14 @@ export type Misbehaviour =
   /** Sends the beginning, and then nothing more. */
   | { readonly kind: "stall" }
   | { readonly kind: "body"; readonly body: string }
+  /** Of a chat model. */
+  | ({ readonly kind: "says" } & Says)
   | { readonly kind: "wrong dimensions" }
   | { readonly kind: "wrong count" }
   | { readonly kind: "zeros" }
   | { readonly kind: "backwards" };
 
-export interface ModelServerOptions {
+export interface ModelServerOptions extends ChatOptions {
   readonly port?: number;
   /** Before each answer. */
   readonly delayMs?: number;
@@ -84,7 +88,7 @@ export interface ModelServerOptions {
   /** Gives decimals whatever it is asked for, as many services do. */
   readonly hasOnlyFloats?: boolean;
   /** Says nothing of tokens, as many services do. */
-  readonly hasNoUsage?: boolean;
+  readonly hasNoUsage?: boolean | undefined;
   /** False for long loads: `requests` stays empty. */
   readonly isRecording?: boolean;
 }
@@ -178,6 +182,13 @@ async function answer(state: ServerState, request: IncomingMessage, response: Se
   if (request.method !== "POST") return send(response, 404, { error: "not found" });
   if (path === "/api/embed") return embedAsOllama(state, asked, { response, fault });
   if (path === "/v1/embeddings") return embedAsOpenAi(state, asked, { response, fault });
+  const says = fault.kind === "says" ? fault : undefined;
+  if (path === "/api/chat")
+    return chat(state, asked, { response, fault }, await chatAsOllama(asked.body, state.options, says));
+  if (path === "/v1/chat/completions") {
+    if (!isAllowed(state, asked)) return refuse(response, 401, "Incorrect API key provided");
+    return chat(state, asked, { response, fault }, await chatAsOpenAi(asked.body, state.options, says));
+  }
   return send(response, 404, { error: "not found" });
 }
 
@@ -186,7 +197,8 @@ async function read(state: ServerState, request: IncomingMessage, path: string):
   for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
   const text = Buffer.concat(chunks).toString("utf8");
   const body = text === "" ? {} : (JSON.parse(text) as Record<string, unknown>);
-  const { input } = body;
+  const messages = body.messages as { content: string }[] | undefined;
+  const input = body.input ?? messages?.map(({ content }) => content);
   const asked: ModelRequest = {
     path,
     headers: request.headers,
@@ -227,9 +239,7 @@ async function embedAsOllama(state: ServerState, asked: ModelRequest, { response
 }
 
 async function embedAsOpenAi(state: ServerState, asked: ModelRequest, { response, fault }: Answering) {
-  const { apiKey } = state.options;
-  if (apiKey !== undefined && asked.headers.authorization !== `Bearer ${apiKey}`)
-    return refuse(response, 401, "Incorrect API key provided");
+  if (!isAllowed(state, asked)) return refuse(response, 401, "Incorrect API key provided");
   const name = String(asked.body.model);
   const model = state.models[name];
   if (!model) return refuse(response, 404, `The model \`${name}\` does not exist`);
@@ -255,6 +265,22 @@ async function embedAsOpenAi(state: ServerState, asked: ModelRequest, { response
     data: fault.kind === "backwards" ? data.reverse() : data,
     ...(state.options.hasNoUsage ? {} : { usage: { prompt_tokens: total, total_tokens: total } }),
   });
+}
+
+function chat(
+  state: ServerState,
+  asked: ModelRequest,
+  { response, fault }: Answering,
+  { status, body, tokens }: ChatAnswer,
+): void {
+  if (status === 200) {
+    count(state, asked, tokens);
+    sendAnswer(response, fault, body);
+  } else send(response, status, body);
+}
+
+function isAllowed({ options }: ServerState, { headers }: ModelRequest): boolean {
+  return options.apiKey === undefined || headers.authorization === `Bearer ${options.apiKey}`;
 }
 
 function vectorsFor(

@@ -30,10 +30,13 @@ export interface Services {
   stop(): Promise<void>;
 }
 
-interface Server {
+export interface Server {
   readonly url: string;
   readonly description: string;
   restart(): Promise<void>;
+  /** The two halves of a restart. */
+  quit(): Promise<void>;
+  launch(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -173,7 +176,27 @@ async function openRedis(): Promise<Server> {
     brewPackage: "redis",
     variable: "TEST_REDIS_URL",
   });
+  return launchRedis(command);
+}
+
+export interface RedisOptions {
+  /** Settings of the server beside those that every private one has. */
+  readonly args?: readonly string[];
+  readonly password?: string;
+  /** SIGKILL: ends as in a crash. */
+  readonly quitSignal?: NodeJS.Signals;
+}
+
+/** A Redis of one test's own, to be stopped, started again, filled up or locked. */
+export async function startRedis(options: RedisOptions = {}): Promise<Server> {
+  const command = findRedis();
+  if (command === undefined) throw new Error("there is no redis-server or valkey-server on the PATH");
+  return launchRedis(command, options);
+}
+
+async function launchRedis(command: string, options: RedisOptions = {}): Promise<Server> {
   const guardian = await Guardian.start(undefined);
+  const { args = [], password, quitSignal = "SIGTERM" } = options;
   return startServer(guardian, {
     name: "Redis",
     server: (port) => ({
@@ -181,10 +204,12 @@ async function openRedis(): Promise<Server> {
       args: [
         ...["--bind", "127.0.0.1", "--port", `${port}`, "--dir", guardian.folder],
         ...["--appendonly", "yes", "--save", "", "--daemonize", "no"],
+        ...(password === undefined ? [] : ["--requirepass", password]),
+        ...args,
       ],
-      quitSignal: "SIGTERM",
+      quitSignal,
     }),
-    urlOf: (port) => `redis://127.0.0.1:${port}`,
+    urlOf: (port) => `redis://${password === undefined ? "" : `:${password}@`}127.0.0.1:${port}`,
     ask: async (url) => {
       const answer = await askRedis(url);
       return { isOurs: answer.pid === guardian.pid, product: answer.product };
@@ -225,20 +250,23 @@ function respCommand(...words: readonly string[]): string {
 
 // ---- Servers of either kind
 
-function externalServer(server: { url: string; description: string; variable: string }): Server {
+export function externalServer(server: { url: string; description: string; variable: string }): Server {
+  const refuse = async () => {
+    throw new Error(
+      `the server of ${server.variable} was not started here, so it cannot be restarted; unset it`,
+    );
+  };
   return {
     url: server.url,
     description: `${server.description} (external, ${server.variable})`,
-    restart: async () => {
-      throw new Error(
-        `the server of ${server.variable} was not started here, so it cannot be restarted; unset it`,
-      );
-    },
+    restart: refuse,
+    quit: refuse,
+    launch: refuse,
     stop: async () => undefined,
   };
 }
 
-async function reachable<T>(variable: string, ask: () => Promise<T>): Promise<T> {
+export async function reachable<T>(variable: string, ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
   } catch (cause) {
@@ -247,7 +275,7 @@ async function reachable<T>(variable: string, ask: () => Promise<T>): Promise<T>
   }
 }
 
-interface Recipe {
+export interface Recipe {
   readonly name: string;
   /** Runs to its end before the first start. */
   readonly prepare?: Program;
@@ -257,7 +285,7 @@ interface Recipe {
   readonly ask: (url: string) => Promise<{ isOurs: boolean; product: string }>;
 }
 
-async function startServer(guardian: Guardian, recipe: Recipe): Promise<Server> {
+export async function startServer(guardian: Guardian, recipe: Recipe): Promise<Server> {
   try {
     if (recipe.prepare) {
       await guardian.launch(recipe.prepare);
@@ -270,7 +298,12 @@ async function startServer(guardian: Guardian, recipe: Recipe): Promise<Server> 
       return {
         url: recipe.urlOf(port),
         description: `${product} (started, port ${port})`,
-        restart: () => restartServer(guardian, recipe, port),
+        restart: async () => {
+          await guardian.quit();
+          await launchAgain(guardian, recipe, port);
+        },
+        quit: () => guardian.quit(),
+        launch: () => launchAgain(guardian, recipe, port),
         stop: () => guardian.stop(),
       };
     }
@@ -281,8 +314,7 @@ async function startServer(guardian: Guardian, recipe: Recipe): Promise<Server> 
   }
 }
 
-async function restartServer(guardian: Guardian, recipe: Recipe, port: number): Promise<void> {
-  await guardian.quit();
+async function launchAgain(guardian: Guardian, recipe: Recipe, port: number): Promise<void> {
   // A client that reconnects all the while can be given this very port as its own; it lets go when refused.
   for (let start = 1; start <= STARTS_MAX; start++) {
     if ((await launchAndAsk(guardian, recipe, port)) !== undefined) return;
@@ -373,7 +405,7 @@ async function unprivilegedOwner(): Promise<Owner | undefined> {
 
 // ---- The guardian: a process that owns one server and its folder, and outlives us just long enough to end both
 
-interface Program {
+export interface Program {
   readonly command: string;
   readonly args: readonly string[];
   /** Ends it at once, whatever its clients are doing. */
@@ -389,7 +421,7 @@ type Report =
 const LOG = "server.log";
 
 /** Our end of the line to a guardian. */
-class Guardian {
+export class Guardian {
   folder = "";
   pid: number | undefined;
   readonly #process: ChildProcess;

@@ -1,6 +1,7 @@
 import { isQuarryError } from "../../errors.ts";
 import type { Log } from "../../log.ts";
 import type { Embedded, Embedder, TextUse, Tokenizer } from "../embed.ts";
+import type { ModelLimits } from "../model-limits.ts";
 import type { ServicePause, ServiceTime } from "../model-pause.ts";
 import type { ModelService } from "../model-service.ts";
 import { type KnownModel, knownModel } from "./known-models.ts";
@@ -18,6 +19,7 @@ export interface ServiceSettings {
   /** The model's window. */
   readonly tokensMax?: number | undefined;
   readonly outageMsMax?: number;
+  readonly limits?: ModelLimits | undefined;
   readonly time?: ServiceTime;
   readonly log?: Log | undefined;
 }
@@ -38,6 +40,8 @@ export interface Reading {
 interface RequestOptions {
   readonly signal: AbortSignal;
   readonly isSplittable: boolean;
+  /** What it will cost, as far as that can be counted here. */
+  readonly tokens?: number;
 }
 
 export interface ServiceEmbedderParts {
@@ -183,12 +187,14 @@ async function readAll(
   const vectors: Float32Array[] = [];
   let tokens = 0;
   const prefixTokens = tokenizer.count(prefix);
-  for (const batch of batchesOf(windows, parts.limits, prefixTokens)) {
+  const { textsMax } = parts.limits;
+  const tokensMax = Math.min(parts.limits.tokensMax, parts.service.tokensMax);
+  for (const batch of batchesOf(windows, { textsMax, tokensMax }, prefixTokens)) {
     const inputs = batch.map(({ text }) => `${prefix}${text}`);
-    const reading = await parts.request(inputs, { signal, isSplittable });
+    const counted = batch.reduce((sum, window) => sum + window.tokens + prefixTokens, 0);
+    const reading = await parts.request(inputs, { signal, isSplittable, tokens: counted });
     const expected = { service: parts.service.label, count: batch.length, dimensions };
     vectors.push(...checkedVectors(reading.vectors, expected));
-    const counted = batch.reduce((sum, window) => sum + window.tokens + prefixTokens, 0);
     tokens += isCount(reading.tokens) ? reading.tokens : counted;
   }
   return { vectors, tokens };

@@ -1,6 +1,16 @@
-import type { Database, Statement, Transaction } from "../../database/database.ts";
+import type { Database, Session, Statement, Transaction } from "../../database/database.ts";
 import type { TextEntry, TextIndex } from "../fulltext.ts";
 import type { Hit, IndexFilter } from "../vectors.ts";
+import {
+  CONTENT_WEIGHT,
+  CONTEXT_WEIGHT,
+  COUNTED_MAX,
+  type CountedTerm,
+  MATCHES_MAX,
+  partByMatches,
+  rarityOf,
+  SATURATION,
+} from "./ranking.ts";
 import { allOf, anyOf, TOKENIZER, termsOf, withBorders } from "./terms.ts";
 
 /**
@@ -24,10 +34,6 @@ export const TEXT_TABLES = [
 
 /** Row ids stay below 2^53: two million tenants, four thousand million chunks each. */
 const ROWS_PER_TENANT = 2 ** 32;
-const CONTEXT_WEIGHT = 1;
-const CONTENT_WEIGHT = 2;
-/** Ranking costs about a microsecond a match: common words are left out beyond this many. */
-const MATCHES_MAX = 5_000;
 
 const ADD_TENANT = {
   name: "index.add_tenant",
@@ -69,11 +75,6 @@ const REMOVE_WORDS = {
   name: "index.remove_words",
   sql: "delete from words where rowid in (select value from json_each(?1))",
 };
-
-/** How many are counted at most; beyond, all that matters is that it is too much. */
-const COUNTED_MAX = MATCHES_MAX + 1;
-/** What BM25 gives for a word that stands in a text again and again, in terms of its rarity. */
-const SATURATION = 2.2;
 
 /**
  * Statements for one shape of filter, so that each finds its index. Those on words take ?1 words, ?2 first and ?3
@@ -123,14 +124,6 @@ interface Scope {
   readonly isAll: boolean;
   /** Everything is found and ranked without a thought to the cost. */
   readonly isSmall: boolean;
-}
-
-interface CountedTerm {
-  readonly term: string;
-  /** In the scope, up to a bound. */
-  readonly matches: number;
-  /** What BM25 gives for a word as rare as this one is in the whole index. */
-  readonly rarity: number;
 }
 
 export function openEmbeddedTexts(database: Database): TextIndex {
@@ -214,25 +207,14 @@ export function openEmbeddedTexts(database: Database): TextIndex {
       const best = counted.reduce((sum, { rarity }) => sum + rarity * SATURATION, 0);
       return rows.map((row) => hitOf(row, best));
     },
+    clear: () => database.transaction(clearTexts),
     async close() {},
   };
 }
 
-/** As FTS5 reckons it; words that stand in more than half of the texts count for next to nothing. */
-function rarityOf(matches: number, allTexts: number): number {
-  return Math.max(1e-6, Math.log((allTexts - matches + 0.5) / (matches + 0.5)));
-}
-
-/** The rarest term is always among the rare ones. */
-function partByMatches(counted: readonly CountedTerm[]) {
-  const rare: string[] = [];
-  const common: string[] = [];
-  let total = 0;
-  for (const { term, matches } of counted.toSorted((a, b) => a.matches - b.matches)) {
-    total += matches;
-    (rare.length === 0 || total <= MATCHES_MAX ? rare : common).push(term);
-  }
-  return { rare, common };
+export async function clearTexts(session: Session): Promise<void> {
+  await session.query("insert into words (words) values ('delete-all')");
+  for (const table of ["texts", "text_tenants"]) await session.query(`delete from ${table}`);
 }
 
 type TenantSize = { number: number; texts: number; all_texts: number };

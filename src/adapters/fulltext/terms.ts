@@ -10,7 +10,7 @@ const UNSPACED =
 const UNSPACED_CHARACTER = new RegExp(`[${UNSPACED}]`, "gu");
 const UNSPACED_RUN = new RegExp(`^[${UNSPACED}]+$`, "u");
 /** Marks alone are no word: every other emoji has one behind it. */
-const WORD = new RegExp(
+export const WORD = new RegExp(
   `[${UNSPACED}]+|(?![${UNSPACED}])[\\p{L}\\p{N}](?:(?![${UNSPACED}])[\\p{L}\\p{N}\\p{M}])*`,
   "gu",
 );

@@ -1,6 +1,4 @@
-import type { Database } from "../../database/database.ts";
-import type { Hit, IndexFilter } from "../vectors.ts";
-import type { GraphStatements } from "./statements.ts";
+import type { Hit } from "../vectors.ts";
 
 /** Neighbours say less than what was asked for. */
 const NEIGHBOUR_WEIGHT = 0.3;
@@ -11,49 +9,47 @@ const TELLING_MENTIONS_MAX = 100;
 const CHUNKS_MAX = 1_000;
 const ROWS_MAX = 3_000;
 
-interface Asked {
-  readonly database: Database;
-  readonly statements: GraphStatements;
-  /** Tenant, collection or null, document ids or null. */
-  readonly filterParams: readonly unknown[];
+export interface Counted {
+  readonly id: string;
+  /** In how many chunks. */
+  readonly mentions: number;
 }
 
-interface Entity {
-  readonly id: string;
-  readonly mentions: number;
+export interface Mention {
+  readonly entityId: string;
+  readonly confidence: number;
+  readonly chunkId: string;
+  readonly documentId: string;
+}
+
+/** What a graph is asked, step by step, by somebody who may see a part of it. */
+export interface GraphView {
+  entities(ids: readonly string[]): Promise<Counted[]>;
+  /** What these are related to, and how many chunks say so; the same one may come more than once. */
+  links(ids: readonly string[], limit: number): Promise<Counted[]>;
+  mentions(ids: readonly string[], limit: number): Promise<Mention[]>;
 }
 
 /**
  * Chunks that mention entities or their neighbours. An entity counts for more the fewer chunks mention it, and once
- * in a chunk however often it stands there. In steps and not in one statement: each has one plan on both databases.
+ * in a chunk however often it stands there. In steps and not in one statement: each has one plan on every store.
  */
 export async function findChunksNear(
-  asked: Asked,
+  view: GraphView,
   entityIds: readonly string[],
-  { limit, filter }: { limit: number; filter: IndexFilter },
+  limit: number,
 ): Promise<Hit[]> {
-  const seeds = telling(await entitiesOf(asked, entityIds, filter));
-  const neighbours = await neighboursOf(asked, seeds, filter);
+  const seeds = telling(await view.entities(entityIds));
+  const neighbours = await neighboursOf(view, seeds);
   const weights = new Map([
     ...neighbours.map((entity) => [entity.id, NEIGHBOUR_WEIGHT * rarityOf(entity)] as const),
     ...seeds.map((entity) => [entity.id, rarityOf(entity)] as const),
   ]);
-  return bestChunks(await mentionsOf(asked, [...weights.keys()]), weights).slice(0, limit);
-}
-
-async function entitiesOf(
-  { database, statements }: Asked,
-  ids: readonly string[],
-  filter: IndexFilter,
-): Promise<Entity[]> {
-  const rows = await database.query(statements.entities, [database.dialect.keys(ids)]);
-  return rows
-    .filter((row) => row.tenant === filter.tenant && row.collection === (filter.collection ?? row.collection))
-    .map((row) => ({ id: String(row.id), mentions: Number(row.mention_count) }));
+  return bestChunks(await view.mentions([...weights.keys()], ROWS_MAX), weights).slice(0, limit);
 }
 
 /** The rarest is always among them. */
-function telling(entities: readonly Entity[]): Entity[] {
+function telling(entities: readonly Counted[]): Counted[] {
   let chunks = 0;
   return entities
     .toSorted((a, b) => a.mentions - b.mentions)
@@ -63,48 +59,33 @@ function telling(entities: readonly Entity[]): Entity[] {
     });
 }
 
-async function neighboursOf(asked: Asked, seeds: readonly Entity[], filter: IndexFilter): Promise<Entity[]> {
-  const { database, statements } = asked;
+async function neighboursOf(view: GraphView, seeds: readonly Counted[]): Promise<Counted[]> {
   const ids = seeds.filter(({ mentions }) => mentions <= TELLING_MENTIONS_MAX).map(({ id }) => id);
-  const links = await database.query(statements.links, [database.dialect.keys(ids), ROWS_MAX]);
   const strengths = new Map<string, number>();
-  for (const { id, mention_count } of links)
-    strengths.set(String(id), (strengths.get(String(id)) ?? 0) + Number(mention_count));
+  for (const { id, mentions } of await view.links(ids, ROWS_MAX))
+    strengths.set(id, (strengths.get(id) ?? 0) + mentions);
   for (const { id } of seeds) strengths.delete(id);
-  const strengthOf = (entity: Entity) => strengths.get(entity.id)! * rarityOf(entity);
-  return (await entitiesOf(asked, [...strengths.keys()], filter))
+  const strengthOf = (entity: Counted) => strengths.get(entity.id)! * rarityOf(entity);
+  return (await view.entities([...strengths.keys()]))
     .filter(({ mentions }) => mentions <= TELLING_MENTIONS_MAX)
     .sort((a, b) => strengthOf(b) - strengthOf(a) || (a.id < b.id ? -1 : 1))
     .slice(0, NEIGHBOURS_MAX);
 }
 
-function rarityOf({ mentions }: Entity): number {
+function rarityOf({ mentions }: Counted): number {
   return 1 / (1 + Math.log(Math.max(1, mentions)));
-}
-
-type Mention = { entity_id: string; confidence: number; chunk_id: string; document_id: string };
-
-function mentionsOf(
-  { database, statements, filterParams }: Asked,
-  ids: readonly string[],
-): Promise<Mention[]> {
-  return database.query<Mention>(statements.mentions, [
-    ...filterParams,
-    database.dialect.keys(ids),
-    ROWS_MAX,
-  ]);
 }
 
 function bestChunks(mentions: readonly Mention[], weights: ReadonlyMap<string, number>): Hit[] {
   const surest = new Map<string, Mention>();
   for (const mention of mentions) {
-    const key = `${mention.document_id} ${mention.chunk_id} ${mention.entity_id}`;
+    const key = `${mention.documentId} ${mention.chunkId} ${mention.entityId}`;
     if ((surest.get(key)?.confidence ?? -1) < mention.confidence) surest.set(key, mention);
   }
   const hits = new Map<string, Hit>();
-  for (const { entity_id, confidence, chunk_id: chunkId, document_id: documentId } of surest.values()) {
+  for (const { entityId, confidence, chunkId, documentId } of surest.values()) {
     const key = `${documentId} ${chunkId}`;
-    const score = (hits.get(key)?.score ?? 0) + weights.get(entity_id)! * confidence;
+    const score = (hits.get(key)?.score ?? 0) + weights.get(entityId)! * confidence;
     hits.set(key, { chunkId, documentId, score });
   }
   return [...hits.entries()]

@@ -2,12 +2,10 @@ import type { Database, Row } from "../../database/database.ts";
 import { normaliseName } from "../entities/normalise.ts";
 import type { ChunkGraph, GraphEntity, GraphRelation, GraphStore } from "../graph.ts";
 import type { IndexFilter } from "../vectors.ts";
-import { findChunksNear } from "./near.ts";
-import { compileGraphStatements } from "./statements.ts";
+import { findChunksNear, type GraphView } from "./near.ts";
+import { compileGraphStatements, type GraphStatements } from "./statements.ts";
+import { NAMES_MAX, newestByKey, partsOf } from "./stored.ts";
 import { removeChunks, writeChunks } from "./write.ts";
-
-const CHUNKS_PER_TRANSACTION_MAX = 200;
-const NAMES_MAX = 1_000;
 
 /** The graph as tables of the main database (migration 0002). Closing it leaves the database open. */
 export function openSqlGraph(database: Database): GraphStore {
@@ -21,9 +19,7 @@ export function openSqlGraph(database: Database): GraphStore {
 
   return {
     async put(chunks) {
-      const newest = new Map(chunks.map((chunk) => [chunk.chunkKey, chunk]));
-      const sorted = [...newest.keys()].sort().map((key) => newest.get(key)!);
-      for (const part of partsOf<ChunkGraph>(sorted))
+      for (const part of partsOf<ChunkGraph>(newestByKey(chunks)))
         await database.transaction((transaction) => writeChunks({ transaction, statements, database }, part));
     },
 
@@ -43,10 +39,8 @@ export function openSqlGraph(database: Database): GraphStore {
       return found.sort((a, b) => b.mentions - a.mentions || (a.id < b.id ? -1 : 1));
     },
 
-    async chunksNear(entityIds, options) {
-      const filterParams = paramsOf(options.filter);
-      return findChunksNear({ database, statements, filterParams }, entityIds, options);
-    },
+    chunksNear: (entityIds, { limit, filter }) =>
+      findChunksNear(viewOf({ database, statements, filter, params: paramsOf(filter) }), entityIds, limit),
 
     async relationsOf(entityId, filter) {
       const rows = await database.query(statements.relationsOf, [...paramsOf(filter), entityId]);
@@ -59,13 +53,50 @@ export function openSqlGraph(database: Database): GraphStore {
       return (await database.query(statements.list, params)).map((row) => entityOf(row));
     },
 
+    async check() {
+      await database.query(statements.entities, [dialect.keys([])]);
+    },
+
     async close() {},
   };
 }
 
-function* partsOf<T>(all: readonly T[]): Generator<readonly T[]> {
-  for (let start = 0; start < all.length; start += CHUNKS_PER_TRANSACTION_MAX)
-    yield all.slice(start, start + CHUNKS_PER_TRANSACTION_MAX);
+interface Viewer {
+  readonly database: Database;
+  readonly statements: GraphStatements;
+  readonly filter: IndexFilter;
+  /** Tenant, collection or null, document ids or null. */
+  readonly params: readonly unknown[];
+}
+
+function viewOf({ database, statements, filter, params }: Viewer): GraphView {
+  const { dialect } = database;
+  return {
+    async entities(ids) {
+      const rows = await database.query(statements.entities, [dialect.keys(ids)]);
+      return rows
+        .filter(
+          (row) => row.tenant === filter.tenant && row.collection === (filter.collection ?? row.collection),
+        )
+        .map(countedOf);
+    },
+    async links(ids, limit) {
+      return (await database.query(statements.links, [dialect.keys(ids), limit])).map(countedOf);
+    },
+    async mentions(ids, limit) {
+      const rows = await database.query(statements.mentions, [...params, dialect.keys(ids), limit]);
+      return rows.map((row) => ({
+        entityId: String(row.entity_id),
+        confidence: Number(row.confidence),
+        chunkId: String(row.chunk_id),
+        documentId: String(row.document_id),
+      }));
+    },
+  };
+}
+
+function countedOf(row: Row) {
+  return { id: String(row.id), mentions: Number(row.mention_count) };
 }
 
 function entityOf(row: Row): GraphEntity {

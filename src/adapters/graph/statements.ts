@@ -1,7 +1,6 @@
 import type { Statement } from "../../database/database.ts";
 import type { Dialect } from "../../database/dialect.ts";
-
-const RELATIONS_MAX = 1_000;
+import { RELATIONS_MAX } from "./stored.ts";
 
 export type GraphStatements = ReturnType<typeof compileGraphStatements>;
 

@@ -4,9 +4,7 @@ import { normaliseName } from "../entities/normalise.ts";
 import type { Extraction } from "../entities.ts";
 import type { ChunkGraph } from "../graph.ts";
 import type { GraphStatements } from "./statements.ts";
-
-const NAME_LENGTH_MAX = 200;
-const TYPE_LENGTH_MAX = 60;
+import { storedConfidence, storedName, storedType } from "./stored.ts";
 
 /** A row whose mention_count says by how much it changes. */
 interface Change {
@@ -107,7 +105,7 @@ function count(changes: Map<string, Change>, key: string, row: Row): void {
 /** Returns the key of each of the chunk's entities, by position; undefined where nothing is left of a name. */
 function addEntities(changes: Map<string, Change>, chunk: ChunkGraph): (string | undefined)[] {
   const rows = chunk.extraction.entities.map((entity) => {
-    const name = storable(entity.name, NAME_LENGTH_MAX);
+    const name = storedName(entity.name);
     const normalised = normaliseName(name);
     if (normalised === "") return undefined;
     return {
@@ -115,7 +113,7 @@ function addEntities(changes: Map<string, Change>, chunk: ChunkGraph): (string |
       collection: chunk.collection,
       name,
       normalised_name: normalised,
-      type: storable(entity.type, TYPE_LENGTH_MAX),
+      type: storedType(entity.type),
     };
   });
   const keys = rows.map((row) => row && entityKey(row));
@@ -158,7 +156,7 @@ function addRelations(
       collection: chunk.collection,
       source_id: source,
       target_id: target,
-      type: storable(relation.type, TYPE_LENGTH_MAX),
+      type: storedType(relation.type),
     };
     return { row, mention: { ...placeOf(relation, chunk), key: relationKey(row) } };
   });
@@ -175,7 +173,7 @@ function placeOf(
     chunk_key: chunk.chunkKey,
     start_offset: found.start,
     end_offset: found.end,
-    confidence: Math.min(Math.max(found.confidence, 0), 1),
+    confidence: storedConfidence(found.confidence),
   };
 }
 
@@ -208,9 +206,4 @@ async function writeChanges(
 function lostMentions(database: Database, changes: ReadonlyMap<string, Change>): unknown {
   const lost = [...changes.values()].filter((change) => change.chunks < 0);
   return database.dialect.keys(lost.map((change) => change.id!));
-}
-
-/** PostgreSQL takes neither NUL nor half a surrogate pair, and an index entry has a bound. */
-function storable(text: string, lengthMax: number): string {
-  return text.replaceAll("\0", "").slice(0, lengthMax).toWellFormed();
 }

@@ -1,9 +1,9 @@
 import type { Database, Row, Session, Transaction } from "../../database/database.ts";
-import { QuarryError } from "../../errors.ts";
 import type { Hit, IndexFilter, Point, Removal, VectorStore } from "../vectors.ts";
 import { Blocks, idsOf, type Place } from "./blocks.ts";
 import { type Codec, codecFor, nearness } from "./codes.ts";
 import { Nearest } from "./nearest.ts";
+import { unitVector } from "./unit.ts";
 
 /** Vectors are kept in 16 bits a dimension: cosines differ from the exact ones by about 0.00001. */
 export const VECTOR_TABLES = [
@@ -143,8 +143,13 @@ export function openEmbeddedVectors(database: Database, settings: EmbeddedVector
       const [row] = await database.query<{ total: number }>(COUNT, [tenant, collection]);
       return row!.total;
     },
+    clear: () => database.transaction(clearVectors),
     async close() {},
   };
+}
+
+export async function clearVectors(session: Session): Promise<void> {
+  for (const table of ["vector_blocks", "points"]) await session.query(`delete from ${table}`);
 }
 
 interface Scan {
@@ -211,17 +216,6 @@ async function removePoints(transaction: Transaction, codec: Codec, removal: Rem
   for (const place of await transaction.query<Row & Place>(REMOVE, [removal.documentId, chunkIds]))
     await blocks.free(place);
   await blocks.write();
-}
-
-function unitVector(vector: Float32Array, dimensions: number): Float32Array {
-  const length = Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
-  if (vector.length !== dimensions || !(length > 0 && length < Number.POSITIVE_INFINITY)) {
-    throw new QuarryError(
-      "invalid_input",
-      `a vector of this index has ${dimensions} finite numbers that are not all 0; one of ${vector.length} with length ${length} was given`,
-    );
-  }
-  return vector.map((value) => value / length);
 }
 
 function fixedPoint(vector: Float32Array): Uint8Array {

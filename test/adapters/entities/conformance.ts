@@ -22,8 +22,8 @@ export function testEntities(name: string, open: () => Promise<EntityExtractor>)
       const found = await extractor.extract(texts, signal);
       assert.equal(found.length, texts.length);
       assert.deepEqual(namesOf(found[0]!), ["Marie Curie", "Paris"]);
-      assert.deepEqual(found[1], { entities: [], relations: [] });
-      assert.deepEqual(found[2], { entities: [], relations: [] });
+      for (const { entities, relations } of found.slice(1, 3))
+        assert.deepEqual([entities, relations], [[], []]);
       assert.deepEqual(namesOf(found[3]!), ["Angela Merkel", "Tim Cook"]);
       assert.deepEqual(await extractor.extract([], signal), []);
     });

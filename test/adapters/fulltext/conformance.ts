@@ -213,6 +213,15 @@ export function testTextIndex(
       assert.deepEqual(await found("limestone", { documentIds: [mine] }), []);
     });
 
+    it("holds nothing after it was cleared, and takes what comes then", async () => {
+      const written = entry("a", "limestone");
+      await index.upsert([written, entry("b", "slate")]);
+      await index.clear();
+      assert.deepEqual(await found("limestone slate"), []);
+      await index.upsert([written]);
+      assert.deepEqual(await found("limestone slate"), ["a"]);
+    });
+
     it("shows a tenant nothing of the others, even where ids are the same", async () => {
       const others = entry("a", "limestone and slate", { tenant: `${tenant} of others` });
       await index.upsert([others, entry("a", "limestone")]);

@@ -136,6 +136,16 @@ export function testVectorStore(
       assert.equal(await store.count({ tenant, documentIds }), 2);
     });
 
+    it("holds nothing after it was cleared, and takes what comes then", async () => {
+      const written = point(10);
+      await store.upsert([written, point(20, { collection: "letters" })]);
+      await store.clear();
+      assert.equal(await store.count({ tenant }), 0);
+      assert.deepEqual(await near(0), []);
+      await store.upsert([written]);
+      assert.deepEqual(await near(0), [chunkId(10)]);
+    });
+
     it("refuses vectors that cannot be compared", async () => {
       const wrong = [new Float32Array(3).fill(1), new Float32Array(SUITE_DIMENSIONS), at(Number.NaN)];
       for (const vector of wrong) {

@@ -1,41 +1,15 @@
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import type { VectorStore } from "../../../src/adapters/vectors.ts";
-import { clusteredVectors, nearestOf, scatteredVectors, type VectorSet } from "../../support/vectors.ts";
+import { clusteredVectors, scatteredVectors } from "../../support/vectors.ts";
 import { freshIndex } from "../index-file.ts";
 import { SUITE_DIMENSIONS, testVectorStore } from "./conformance.ts";
+import { DOCUMENTS, fill, recallOf, TENANT } from "./recall.ts";
 
 testVectorStore("a file", async () => {
   const { index, close } = await freshIndex({ dimensions: SUITE_DIMENSIONS });
   return { store: index.vectors, close };
 });
-
-const TENANT = "tenant";
-const DOCUMENTS = [randomUUID(), randomUUID(), randomUUID()];
-
-async function fill(store: VectorStore, vectors: readonly Float32Array[]): Promise<void> {
-  const points = vectors.map((vector, index) => ({
-    chunkId: String(index),
-    documentId: DOCUMENTS[index % 3]!,
-    tenant: TENANT,
-    collection: "c",
-    vector,
-  }));
-  for (let start = 0; start < points.length; start += 500)
-    await store.upsert(points.slice(start, start + 500));
-}
-
-async function recallOf(store: VectorStore, { vectors, queries }: VectorSet, limit: number): Promise<number> {
-  let found = 0;
-  for (const query of queries) {
-    const hits = await store.search(query, { limit, filter: { tenant: TENANT } });
-    const wanted = new Set(nearestOf(vectors, query, limit).map(String));
-    found += hits.filter((hit) => wanted.has(hit.chunkId)).length;
-  }
-  return found / (queries.length * limit);
-}
 
 describe("how well a file of vectors finds the nearest", () => {
   const size = { count: 20_000, queries: 25, dimensions: 384 };
@@ -47,7 +21,7 @@ describe("how well a file of vectors finds the nearest", () => {
       const set = make(size);
       await fill(index.vectors, set.vectors);
       for (const limit of [10, 100]) {
-        const recall = await recallOf(index.vectors, set, limit);
+        const recall = await recallOf(index.vectors, set, { limit });
         t.diagnostic(`recall@${limit}: ${recall.toFixed(4)}`);
         assert.ok(recall >= 0.98, `recall@${limit} is ${recall}`);
       }
@@ -59,7 +33,7 @@ describe("how well a file of vectors finds the nearest", () => {
     t.after(close);
     const set = scatteredVectors({ count: 300, queries: 30, dimensions: 100 });
     await fill(index.vectors, set.vectors);
-    assert.equal(await recallOf(index.vectors, set, 20), 1);
+    assert.equal(await recallOf(index.vectors, set, { limit: 20 }), 1);
   });
 });
 

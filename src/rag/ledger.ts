@@ -1,0 +1,263 @@
+import type { Database, Row, Statement } from "../database/database.ts";
+import type { Queue } from "../queue/declaration.ts";
+import type { PruneOptions, SettleOptions } from "../queue/lane-store.ts";
+import type { Claim, Settlement } from "../queue/outcome.ts";
+import type { Key } from "../queue/roll-up.ts";
+import { openQueue, type QueueStore } from "../queue/store.ts";
+import { JobRows, MESSAGE_COLUMNS, messageColumns } from "./job-rows.ts";
+import { lineNamed } from "./lines.ts";
+import type { JobStatus, RagPayload } from "./queue.ts";
+
+/** A claim, and the list that it was taken from. */
+export interface JobClaim extends Claim<RagPayload> {
+  readonly key: string;
+  readonly list: string;
+}
+
+/** An open job as it would be queued again. */
+export interface OpenJob {
+  readonly job_id: string;
+  readonly message: string;
+  readonly list: string;
+  readonly rag_id: string;
+  readonly filename: string;
+  readonly submitted_at: string;
+  readonly retry_count: number;
+  readonly max_retries: number;
+  /** Until its next try is due. */
+  readonly delayMs: number;
+  /** Where the next page begins. */
+  readonly position: readonly [createdAt: string, jobId: string];
+}
+
+interface Taken {
+  readonly claim: JobClaim;
+  readonly worker: string;
+}
+
+/** A job that takes longer than this is seen in the database while it runs. */
+const WRITTEN_WITHIN_MS = 50;
+
+/**
+ * What the database knows of the jobs in Redis. Redis decides, and the ledger is told: its rows are those of the same
+ * queue over a table, so that what it is told is what the engine would have written, and Redis can be left at any time.
+ */
+export class Ledger {
+  readonly rows: JobRows;
+  readonly #database: Database;
+  readonly #table: QueueStore<object>;
+  readonly #notes = new Map<string, Statement>();
+  /** In the hands of workers here, and not written down yet. */
+  readonly #taken = new Map<Key, Taken>();
+  #writing: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #id: Promise<string> | undefined;
+
+  constructor(database: Database, queue: Queue<RagPayload>) {
+    this.#database = database;
+    this.#table = openQueue<object>(database, queue);
+    this.rows = new JobRows(database, queue);
+  }
+
+  /** By which a Redis remembers that it knows the open jobs of this database. */
+  id(): Promise<string> {
+    this.#id ??= this.#database
+      .query({ name: "rag.ledger", sql: "select id from rag_ledger" })
+      .then(([row]) => String(row!.id));
+    // An answer that was not given is asked for again.
+    this.#id.catch(() => {
+      this.#id = undefined;
+    });
+    return this.#id;
+  }
+
+  /**
+   * These are in a worker's hands now. They are written down soon, or, when they are done sooner, with their end: jobs that
+   * take no time cost one write. Returns those that were done before, of which Redis has no memory.
+   */
+  async take(claims: readonly JobClaim[], worker: string): Promise<Set<string>> {
+    const { dialect } = this.#database;
+    const sql = `select job_id from rag_jobs where ${dialect.isOneOf("job_id", 1, "text")} and ${dialect.check("status = 'done'")}`;
+    const keys = claims.map(({ key }) => key);
+    const rows = await this.#database.query({ name: "rag.done", sql }, [dialect.keys(keys)]);
+    const done = new Set(rows.map((row) => String(row.job_id)));
+    for (const claim of claims) if (!done.has(claim.key)) this.#taken.set(claim.key, { claim, worker });
+    this.#flushSoon();
+    return done;
+  }
+
+  /** Writes down what was taken; all of it, or only if this job is among it. */
+  async flush(jobId?: Key): Promise<void> {
+    await this.#writing;
+    if (this.#taken.size === 0 || (jobId !== undefined && !this.#taken.has(jobId))) return;
+    this.#writing = this.#write([...this.#taken.values()], "processing").finally(() => {
+      this.#writing = undefined;
+    });
+    await this.#writing;
+  }
+
+  /** What Redis has decided about claims. */
+  async settle(settlements: readonly Settlement[], options?: SettleOptions): Promise<void> {
+    await this.#writing;
+    const isTaken = ({ claim: { key, token } }: Settlement) => this.#taken.get(key)?.claim.token === token;
+    // What was given back before it was written down was never here.
+    for (const one of settlements)
+      if (one.outcome.kind === "released" && isTaken(one)) this.#taken.delete(one.claim.key);
+    const short = settlements.filter(
+      (one) => one.outcome.kind === "done" && !one.outcome.result && isTaken(one),
+    );
+    const isShort = new Set(short);
+    const others = settlements.filter((one) => !isShort.has(one));
+    if (short.length > 0)
+      await this.#write(
+        short.map(({ claim }) => this.#taken.get(claim.key)!),
+        "done",
+      );
+    if (others.some(isTaken)) await this.flush();
+    if (others.length > 0) await this.#table.settle(others, options);
+  }
+
+  async #write(taken: readonly Taken[], status: "processing" | "done"): Promise<void> {
+    await this.#database.transaction(async (transaction) => {
+      for (const part of inParts(taken)) {
+        const params = [this.#database.now(), this.#table.queue.lease.ms, ...part.flatMap(noteValues)];
+        await transaction.query(this.#note(part.length, status), params);
+      }
+    });
+    for (const one of taken) if (this.#taken.get(one.claim.key) === one) this.#taken.delete(one.claim.key);
+  }
+
+  #flushSoon(): void {
+    if (this.#taken.size === 0) return;
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      // While the database is away, again and again.
+      void this.flush().catch(() => this.#flushSoon());
+    }, WRITTEN_WITHIN_MS);
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#timer);
+    await this.flush().catch(() => undefined);
+  }
+
+  #note(rows: number, status: "processing" | "done"): Statement {
+    const name = `rag.${status}${rows}`;
+    const known = this.#notes.get(name);
+    if (known) return known;
+    const statement = { name, sql: noteSql(this.#database, rows, status) };
+    this.#notes.set(name, statement);
+    return statement;
+  }
+
+  /** Jobs that failed are in line again. */
+  async retry(jobIds: readonly string[]): Promise<void> {
+    await this.#table.retry(jobIds);
+  }
+
+  prune(options: PruneOptions): Promise<number> {
+    return this.#table.prune(options);
+  }
+
+  /** Oldest first. $1 now, $2 and $3 where the page before ended. */
+  async open(options: { limit: number; after?: OpenJob["position"] | undefined }): Promise<OpenJob[]> {
+    const { dialect } = this.#database;
+    const { now, mark } = dialect;
+    const isPostgres = dialect.name === "postgres";
+    const waitMs = isPostgres
+      ? `extract(epoch from run_after - ${now}) * 1000`
+      : `(julianday(run_after) - julianday(${now})) * 86400000`;
+    const isAfter = options.after ? `and (created_at, job_id) > (${mark(2)}, ${mark(3)})` : "";
+    const sql = `select job_id, message, list, rag_id, filename, submitted_at, retry_count, max_retries, case when status = 'queued' then ${waitMs} end as wait_ms, ${isPostgres ? "created_at::text" : "created_at"} as position from rag_jobs where status in ('submitted', 'queued', 'processing') ${isAfter} order by created_at, job_id limit ${options.limit}`;
+    const rows = await this.#database.query(sql, [this.#database.now(), ...(options.after ?? [])]);
+    return rows.map(openJobOf);
+  }
+
+  /** Open jobs that Redis knows to be finished. */
+  async mirror(finished: readonly (JobStatus & { lease_token: number })[]): Promise<void> {
+    const { now, mark } = this.#database.dialect;
+    const set = MIRRORED.map((name, index) => `${name} = ${mark(index + 4)}`);
+    const sql = `update rag_jobs set ${set.join(", ")}, updated_at = ${now}, run_after = null, lease_until = null, worker_id = null where job_id = ${mark(2)} and lease_token <= ${mark(3)} and status in ('submitted', 'queued', 'processing')`;
+    for (const job of finished) {
+      const values = MIRRORED.map((name) =>
+        name === "finished_at" ? (job.completed_at ?? job.failed_at) : job[name],
+      );
+      await this.#database.query({ name: "rag.mirror", sql }, [
+        this.#database.now(),
+        job.job_id,
+        job.lease_token,
+        ...values,
+      ]);
+    }
+  }
+}
+
+const MIRRORED = [
+  ...(["status", "started_at", "finished_at", "retry_count", "error", "error_type", "error_code"] as const),
+  ...(["chunks_created", "embeddings_generated", "tokens_used"] as const),
+] as const;
+
+/** A few sizes, so that there are a few statements: plain values cost a quarter of what taking JSON apart does. */
+const PARTS = [50, 10, 1];
+
+function* inParts(taken: readonly Taken[]): Generator<readonly Taken[]> {
+  for (let start = 0; start < taken.length; ) {
+    const size = PARTS.find((some) => some <= taken.length - start)!;
+    yield taken.slice(start, start + size);
+    start += size;
+  }
+}
+
+const NOTED = [...MESSAGE_COLUMNS, "lease_token", "worker_id"] as const;
+
+function noteValues({ claim, worker }: Taken): unknown[] {
+  const { row, list, attempt, attemptsMax, token } = claim;
+  const values: Record<(typeof NOTED)[number], unknown> = {
+    ...messageColumns({ ...row, line: lineNamed(list) }),
+    retry_count: attempt - 1,
+    attempts_max: attemptsMax,
+    lease_token: token,
+    worker_id: worker,
+  };
+  return NOTED.map((name) => values[name]);
+}
+
+/** $1 now, $2 lease in ms, then the values of each row. A job that is done, or that a newer claim has, is left as it is. */
+function noteSql({ dialect }: Database, rows: number, status: "processing" | "done"): string {
+  const { now } = dialect;
+  const isDone = status === "done";
+  const shared: Record<string, string> = {
+    status: `'${status}'`,
+    started_at: now,
+    // Nobody renews it here; whoever goes on without Redis finds it expired.
+    lease_until: isDone ? "null" : dialect.shift(now, dialect.param(2, "real")),
+    finished_at: isDone ? now : "null",
+    created_at: now,
+    updated_at: now,
+  };
+  const columns = [...NOTED, ...Object.keys(shared)];
+  const values = Array.from({ length: rows }, (_, row) => {
+    const own = NOTED.map((_name, position) => dialect.mark(3 + row * NOTED.length + position));
+    return `(${[...own, ...Object.values(shared)].join(", ")})`;
+  });
+  const again = columns
+    .filter((name) => name !== "job_id" && name !== "created_at")
+    .map((name) => `${name} = excluded.${name}`);
+  const cleared = ["run_after", ...(isDone ? ["error"] : [])].map((name) => `${name} = null`);
+  return `insert into rag_jobs (${columns.join(", ")}) values ${values.join(", ")} on conflict (job_id) do update set ${[...again, ...cleared].join(", ")} where rag_jobs.status <> 'done' and rag_jobs.lease_token < excluded.lease_token`;
+}
+
+function openJobOf(row: Row): OpenJob {
+  return {
+    job_id: String(row.job_id),
+    message: String(row.message),
+    list: String(row.list),
+    rag_id: String(row.rag_id),
+    filename: String(row.filename),
+    submitted_at: String(row.submitted_at),
+    retry_count: Number(row.retry_count),
+    max_retries: Number(row.max_retries),
+    delayMs: Math.max(0, Math.round(Number(row.wait_ms ?? 0))),
+    position: [String(row.position), String(row.job_id)],
+  };
+}

@@ -1,0 +1,548 @@
+import { KEPT_MS } from "./queue.ts";
+import { KEYS, PREFIX } from "./redis-keys.ts";
+import { defineScript } from "./redis-link.ts";
+
+/**
+ * Every transition of a job is one of these. What a worker writes is guarded by the token of its claim. Time is the
+ * server's, so that no two machines' clocks are ever compared; ARGV[1] is a time only in tests, else empty.
+ */
+const COMMON = `
+local PREFIX, QUEUE, DEAD = '${PREFIX}', '${KEYS.queue}', '${KEYS.deadLetter}'
+local LEASES, DELAYED, DELAYED_MESSAGES = '${KEYS.leases}', '${KEYS.delayed}', '${KEYS.delayedMessages}'
+local TURNS, WORKERS, LEDGERS = '${KEYS.turns}', '${KEYS.workers}', '${KEYS.ledgers}'
+local KEPT_S = ${KEPT_MS / 1_000}
+
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local function int(number) return string.format('%.0f', number) end
+local function job_key(id) return PREFIX .. 'job:' .. id end
+local function worker_key(worker) return PREFIX .. 'worker:' .. (worker or '') end
+local function list_key(line) if line == '' then return QUEUE end return QUEUE .. ':' .. line end
+
+-- Days to a date, as in Howard Hinnant's chrono-compatible algorithms.
+local function iso(ms)
+  local s = math.floor(ms / 1000)
+  local days = math.floor(s / 86400)
+  local z = days + 719468
+  local era = math.floor(z / 146097)
+  local doe = z - era * 146097
+  local yoe = math.floor((doe - math.floor(doe / 1460) + math.floor(doe / 36524) - math.floor(doe / 146096)) / 365)
+  local doy = doe - (365 * yoe + math.floor(yoe / 4) - math.floor(yoe / 100))
+  local mp = math.floor((5 * doy + 2) / 153)
+  local month = mp < 10 and mp + 3 or mp - 9
+  local year = yoe + era * 400 + (month <= 2 and 1 or 0)
+  local rest = s - days * 86400
+  return string.format('%04d-%02d-%02dT%02d:%02d:%02d.%03dZ', year, month, doy - math.floor((153 * mp + 2) / 5) + 1,
+    math.floor(rest / 3600), math.floor(rest % 3600 / 60), rest % 60, ms - s * 1000)
+end
+local today = iso(now)
+`;
+
+/** Writing a job's hash, and its ways out of a worker's hands. */
+const MOVES = `
+-- A foreign producer may have left something else under the name.
+local function read(id, ...)
+  local found = redis.pcall('HMGET', job_key(id), ...)
+  if not found.err then return found end
+  redis.call('DEL', job_key(id))
+  return {}
+end
+
+local function level_of(line) if line == 'high' or line == 'low' then return line end return 'normal' end
+
+-- Everything that the contract names, whatever was there before.
+local function create(id, job)
+  local key = job_key(id)
+  if job.is_known then
+    redis.call('PERSIST', key)
+    redis.call('DEL', key .. ':ttl')
+  end
+  redis.call('HSET', key, 'job_id', id, 'rag_id', job.rag_id, 'filename', job.filename, 'status', job.status,
+    'submitted_at', job.submitted_at, 'started_at', '', 'completed_at', '', 'failed_at', '', 'duration_seconds', '',
+    'chunks_created', '0', 'embeddings_generated', '0', 'tokens_used', '0', 'error', '', 'error_type', '',
+    'error_code', '', 'retry_count', int(job.retry_count), 'max_retries', int(job.max_retries),
+    'priority', level_of(job.line), 'list', job.line, 'lease_token', int(job.token), 'worker_id', '')
+end
+
+-- Taken from the right: what comes back goes before what waits.
+local function put_back(id, line, text, delay_ms)
+  if text == '' then
+    -- Somebody has deleted it. The ledger still has the message, and sees that the job is gone.
+    redis.call('DEL', job_key(id))
+  elseif delay_ms > 0 then
+    redis.call('ZADD', DELAYED, int(now + delay_ms), id)
+    redis.call('HSET', DELAYED_MESSAGES, id, text)
+  else
+    redis.call('RPUSH', list_key(line), text)
+  end
+end
+
+local function forget_later(key)
+  redis.call('EXPIRE', key, KEPT_S)
+  redis.call('SET', key .. ':ttl', iso(now + KEPT_S * 1000), 'EX', KEPT_S)
+end
+
+local function seconds_since(started_ms)
+  return int(math.floor((now - (tonumber(started_ms) or now)) / 1000 + 0.5))
+end
+
+-- After a failure: back into line while the contract's rule allows it, else to the dead letters.
+local function fail(id, held, options)
+  local key = job_key(id)
+  local spent = (tonumber(held.retry_count) or 0) + 1
+  local is_over = options.is_fatal or spent >= (tonumber(held.max_retries) or 3)
+  redis.call('ZREM', LEASES, id)
+  redis.call('HDEL', worker_key(held.worker), id)
+  if not is_over then
+    redis.call('HSET', key, 'status', 'queued', 'error', options.reason, 'retry_count', int(spent),
+      'lease_token', int(options.token), 'worker_id', '')
+    put_back(id, held.line or '', held.text, options.delay_ms)
+    return false
+  end
+  redis.call('HSET', key, 'status', 'failed', 'failed_at', today, 'duration_seconds', seconds_since(held.started_ms),
+    'error', options.reason, 'retry_count', int(spent), 'lease_token', int(options.token))
+  forget_later(key)
+  local more = redis.call('HMGET', key, 'rag_id', 'error_type', 'error_code')
+  redis.call('LPUSH', DEAD, cjson.encode({ id = id, job_id = id, rag_id = more[1] or '', reason = options.reason,
+    error_type = more[2] or '', error_code = more[3] or '', failed_at = today, list = held.line or '',
+    message = held.text }))
+  return true
+end
+`;
+
+/**
+ * ARGV: now, worker, lease in ms, how many, most bytes of a message, ledger, then lists and what a turn of each costs.
+ * Returns whether the ledger is known, whether more may be waiting, how many were buried, and six values for each claim.
+ */
+export const CLAIM = defineScript(
+  "claim",
+  "",
+  `${COMMON}${MOVES}
+local worker, lease_ms, wanted, bytes_max = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local lines = {}
+for i = 7, #ARGV, 2 do lines[#lines + 1] = ARGV[i] end
+local tags = redis.call('HMGET', TURNS, ' now', unpack(lines))
+local clock = tonumber(tags[1]) or 0
+-- A list that begins to wait does so now, however long it rested; while it waits its place stays the same ("+").
+local waiting, turns = {}, {}
+for i, line in ipairs(lines) do
+  local left = redis.call('LLEN', list_key(line))
+  local tag = tags[i + 1] or '0'
+  local was_waiting = tag:sub(1, 1) == '+'
+  if left > 0 then
+    tag = was_waiting and tonumber(tag) or math.max(tonumber(tag), clock)
+    waiting[#waiting + 1] = { line = line, left = left, cost = tonumber(ARGV[6 + 2 * i]), tag = tag }
+  elseif was_waiting then
+    turns[#turns + 1] = line
+    turns[#turns + 1] = tag:sub(2)
+  end
+end
+
+-- Whose turn would end first is next; lists are in the order that decides between equals.
+local function take(count)
+  local order, asked = {}, {}
+  while #order < count do
+    local best
+    for _, one in ipairs(waiting) do
+      if one.left > 0 and (not best or one.tag + one.cost < best.tag + best.cost) then best = one end
+    end
+    if not best then break end
+    clock = best.tag
+    best.tag = best.tag + best.cost
+    best.left = best.left - 1
+    order[#order + 1] = best.line
+    asked[best.line] = (asked[best.line] or 0) + 1
+  end
+  local popped = {}
+  for line, many in pairs(asked) do popped[line] = redis.call('RPOP', list_key(line), many) end
+  local next_of, taken = {}, {}
+  for i, line in ipairs(order) do
+    next_of[line] = (next_of[line] or 0) + 1
+    taken[i] = { line = line, text = popped[line][next_of[line]] }
+  end
+  return taken
+end
+
+local buried = 0
+local function bury(text, line, reason)
+  buried = buried + 1
+  local id = 'message-' .. redis.sha1hex(text .. int(now) .. buried):sub(1, 16)
+  redis.call('LPUSH', DEAD, cjson.encode({ id = id, reason = 'malformed message: ' .. reason, failed_at = today,
+    list = line, message = text:sub(1, bytes_max) }))
+end
+
+local function decoded(text)
+  if #text > bytes_max then return nil, 'it has more than ' .. bytes_max .. ' bytes: name a file instead of sending one' end
+  local is_json, job = pcall(cjson.decode, text)
+  if not is_json then return nil, 'it is not JSON' end
+  if type(job) ~= 'table' then return nil, 'it is no object' end
+  local id = job.job_id
+  if type(id) ~= 'string' then return nil, 'job_id: give a text' end
+  if #id > 200 or not id:find('^%w[%w_.@-]*$') then
+    return nil, 'job_id: use 1 to 200 letters, digits and _ . @ - and begin with a letter or a digit'
+  end
+  return job
+end
+
+local function text_of(value) if type(value) == 'string' then return value end return '' end
+local function count_of(value, fallback)
+  if type(value) == 'number' and value >= 0 and value <= 1000 then return math.floor(value) end
+  return fallback
+end
+
+local claims, leases, messages = {}, {}, {}
+local seen = {}
+local function claim(text, line, job)
+  local id = job.job_id
+  local known = read(id, 'status', 'lease_token', 'retry_count', 'max_retries')
+  local status = known[1]
+  -- The same job again: it runs, is done, or waits for its next try.
+  if seen[id] or status == 'done' then return end
+  if status == 'processing' and redis.call('ZSCORE', LEASES, id) then return end
+  if status == 'queued' and redis.call('ZSCORE', DELAYED, id) then return end
+  seen[id] = true
+  local token = math.max((tonumber(known[2]) or 0) + 1, now)
+  local spent, most = tonumber(known[3]), tonumber(known[4])
+  if not (spent and most and known[2] and (status == 'queued' or status == 'processing')) then
+    spent, most = count_of(job.retry_count, 0), count_of(job.max_retries, 3)
+    create(id, { rag_id = text_of(job.rag_id), filename = text_of(job.filename), status = 'processing',
+      submitted_at = text_of(job.submitted_at), retry_count = spent, max_retries = most, line = line, token = token, is_known = status })
+  end
+  redis.call('HSET', job_key(id), 'status', 'processing', 'started_at', today, 'started_ms', int(now),
+    'lease_token', int(token), 'worker_id', worker, 'list', line)
+  leases[#leases + 1] = int(now + lease_ms)
+  leases[#leases + 1] = id
+  messages[#messages + 1] = id
+  messages[#messages + 1] = text
+  for _, value in ipairs({ id, int(token), int(spent + 1), int(math.max(most, spent + 1)), line, text }) do
+    claims[#claims + 1] = value
+  end
+end
+
+-- What is dropped or buried is made up for, but not for ever: a script holds up the whole server.
+local budget = wanted + 200
+while #leases / 2 < wanted and budget > 0 do
+  local taken = take(math.min(budget, wanted - #leases / 2))
+  if #taken == 0 then break end
+  budget = budget - #taken
+  for _, one in ipairs(taken) do
+    local job, reason = decoded(one.text)
+    if job then claim(one.text, one.line, job) else bury(one.text, one.line, reason) end
+  end
+end
+
+local has_more = 0
+for _, one in ipairs(waiting) do
+  turns[#turns + 1] = one.line
+  turns[#turns + 1] = (one.left > 0 and '+' or '') .. int(one.tag)
+  if one.left > 0 then has_more = 1 end
+end
+if #turns > 0 then redis.call('HSET', TURNS, ' now', int(clock), unpack(turns)) end
+if #leases > 0 then
+  redis.call('ZADD', LEASES, unpack(leases))
+  redis.call('HSET', worker_key(worker), unpack(messages))
+end
+return { redis.call('SISMEMBER', LEDGERS, ARGV[6]), has_more, buried, claims }`,
+);
+
+/**
+ * ARGV: now, "1" when an earlier try may have succeeded unseen, then for each claim: outcome, job, token, delay in ms,
+ * and the reason, or for what is done a JSON object of fields. Returns a verdict for each.
+ */
+export const SETTLE = defineScript(
+  "settle",
+  "allow-oom",
+  `${COMMON}${MOVES}
+local is_repeat = ARGV[2] == '1'
+local verdicts = {}
+-- Settled together by one worker, mostly: its own keys are written once.
+local ended, ended_by = {}, {}
+
+local function complete(id, started_ms, worker, fields, last_error)
+  local key = job_key(id)
+  if last_error and last_error ~= '' then redis.call('HDEL', key, 'suggestions', 'traceback') end
+  if fields ~= '' then
+    local named = {}
+    for name, value in pairs(cjson.decode(fields)) do
+      named[#named + 1] = name
+      named[#named + 1] = type(value) == 'number' and int(value) or value
+    end
+    if #named > 0 then redis.call('HSET', key, unpack(named)) end
+  end
+  redis.call('HSET', key, 'status', 'done', 'completed_at', today, 'duration_seconds', seconds_since(started_ms),
+    'error', '', 'error_type', '', 'error_code', '')
+  forget_later(key)
+  ended[#ended + 1] = id
+  ended_by[worker or ''] = ended_by[worker or ''] or {}
+  table.insert(ended_by[worker or ''], id)
+end
+
+for i = 3, #ARGV, 5 do
+  local outcome, id, token, delay_ms, detail = ARGV[i], ARGV[i + 1], ARGV[i + 2], tonumber(ARGV[i + 3]), ARGV[i + 4]
+  local found = redis.call('HMGET', job_key(id), 'status', 'lease_token', 'worker_id', 'started_ms', 'error_type')
+  local status = found[1]
+  if found[2] ~= token or status ~= 'processing' then
+    local is_ours = is_repeat and found[2] == token and (outcome ~= 'done' or status == 'done')
+    if not is_ours then verdicts[#verdicts + 1] = 'lost'
+    elseif outcome == 'retry' then verdicts[#verdicts + 1] = status == 'failed' and 'failed' or 'retrying'
+    else verdicts[#verdicts + 1] = outcome end
+  elseif outcome == 'done' then
+    complete(id, found[4], found[3], detail, found[5])
+    verdicts[#verdicts + 1] = 'done'
+  else
+    local more = redis.call('HMGET', job_key(id), 'retry_count', 'max_retries', 'list')
+    local held = { worker = found[3], started_ms = found[4], retry_count = more[1], max_retries = more[2], line = more[3] or '',
+      text = redis.call('HGET', worker_key(found[3]), id) or '' }
+    if outcome == 'released' then
+      redis.call('ZREM', LEASES, id)
+      redis.call('HDEL', worker_key(held.worker), id)
+      redis.call('HSET', job_key(id), 'status', 'queued', 'started_at', '', 'worker_id', '')
+      put_back(id, held.line, held.text, delay_ms)
+      verdicts[#verdicts + 1] = 'released'
+    else
+      local is_failed = fail(id, held, { is_fatal = outcome == 'failed', reason = detail, delay_ms = delay_ms, token = tonumber(token) })
+      verdicts[#verdicts + 1] = is_failed and 'failed' or 'retrying'
+    end
+  end
+end
+if #ended > 0 then
+  redis.call('ZREM', LEASES, unpack(ended))
+  for worker, ids in pairs(ended_by) do redis.call('HDEL', worker_key(worker), unpack(ids)) end
+end
+return verdicts`,
+);
+
+/** ARGV: now, lease in ms, then jobs and tokens. Returns the jobs that are still held. Without a lease it only looks. */
+const HELD = `${COMMON}
+local lease_ms = tonumber(ARGV[2])
+local kept = {}
+for i = 3, #ARGV, 2 do
+  local id, token = ARGV[i], ARGV[i + 1]
+  local found = redis.call('HMGET', job_key(id), 'status', 'lease_token')
+  if found[1] == 'processing' and found[2] == token then
+    if lease_ms > 0 then redis.call('ZADD', LEASES, int(now + lease_ms), id) end
+    kept[#kept + 1] = id
+  end
+end
+return kept`;
+export const EXTEND = defineScript("extend", "allow-oom", HELD);
+export const LOOK = defineScript("look", "no-writes", HELD);
+
+/** ARGV: now, how many. Returns for each job: its id, the token it had, the attempt, whether it failed, and the reason. */
+export const RESCUE = defineScript(
+  "rescue",
+  "allow-oom",
+  `${COMMON}${MOVES}
+local rescued = {}
+for _, id in ipairs(redis.call('ZRANGE', LEASES, '-inf', '(' .. int(now), 'BYSCORE', 'LIMIT', 0, tonumber(ARGV[2]))) do
+  local found = read(id, 'status', 'lease_token', 'worker_id', 'started_ms', 'retry_count', 'max_retries', 'list')
+  local text = found[3] and redis.call('HGET', worker_key(found[3]), id)
+  if found[1] ~= 'processing' or not text then
+    -- As above.
+    redis.call('ZREM', LEASES, id)
+    if found[1] == 'processing' then redis.call('DEL', job_key(id)) end
+  else
+    local attempt = (tonumber(found[5]) or 0) + 1
+    local most = math.max(tonumber(found[6]) or 3, attempt)
+    local reason = 'worker ' .. found[3] .. ' stopped renewing its lease (attempt ' .. attempt .. ' of ' .. most .. ')'
+    local token = tonumber(found[2])
+    -- A new token, so that the worker, should it come back, does not take this for its own settlement.
+    local is_failed = fail(id, { worker = found[3], started_ms = found[4], retry_count = found[5], max_retries = found[6],
+      line = found[7], text = text }, { reason = reason, delay_ms = 0, token = token + 1 })
+    for _, value in ipairs({ id, int(token), int(attempt), is_failed and '1' or '', reason }) do
+      rescued[#rescued + 1] = value
+    end
+  end
+end
+return rescued`,
+);
+
+/** ARGV: now, then workers. Their leases are over, whatever they said. Returns how many. */
+export const EXPIRE = defineScript(
+  "expire",
+  "allow-oom",
+  `${COMMON}
+local count = 0
+for i = 2, #ARGV do
+  redis.call('ZREM', WORKERS, ARGV[i])
+  for _, id in ipairs(redis.call('HKEYS', worker_key(ARGV[i]))) do
+    redis.call('ZADD', LEASES, 'XX', 0, id)
+    count = count + 1
+  end
+end
+return count`,
+);
+
+/** ARGV: now, worker, then the jobs that it knows to have. Others, of claims whose answer was lost, go back untouched. */
+export const GIVE_BACK = defineScript(
+  "give back",
+  "allow-oom",
+  `${COMMON}${MOVES}
+local key, known = worker_key(ARGV[2]), {}
+for i = 3, #ARGV do known[ARGV[i]] = true end
+for _, id in ipairs(redis.call('HKEYS', key)) do
+  if not known[id] then
+    local found = read(id, 'status', 'worker_id', 'list')
+    local text = redis.call('HGET', key, id)
+    redis.call('HDEL', key, id)
+    if found[1] == 'processing' and found[2] == ARGV[2] then
+      redis.call('ZREM', LEASES, id)
+      redis.call('HSET', job_key(id), 'status', 'queued', 'started_at', '', 'worker_id', '')
+      put_back(id, found[3] or '', text, 0)
+    end
+  end
+end
+return 1`,
+);
+
+/** ARGV: now, how many. */
+export const PROMOTE = defineScript(
+  "promote",
+  "allow-oom",
+  `${COMMON}${MOVES}
+local due = redis.call('ZRANGE', DELAYED, '-inf', int(now), 'BYSCORE', 'LIMIT', 0, tonumber(ARGV[2]))
+for _, id in ipairs(due) do
+  local text = redis.call('HGET', DELAYED_MESSAGES, id)
+  redis.call('ZREM', DELAYED, id)
+  redis.call('HDEL', DELAYED_MESSAGES, id)
+  if text then put_back(id, read(id, 'list')[1] or '', text, 0) end
+end
+return #due`,
+);
+
+/** ARGV: now. Milliseconds until the next delayed job is due, or nothing. */
+export const NEXT_DUE = defineScript(
+  "next due",
+  "no-writes",
+  `${COMMON}
+local first = redis.call('ZRANGE', DELAYED, 0, 0, 'WITHSCORES')
+if not first[2] then return nil end
+return int(math.max(0, first[2] - now))`,
+);
+
+/**
+ * ARGV: now, "submit" or "restore", then for each job: id, message, list, rag_id, filename, submitted_at, retry_count,
+ * max_retries, delay in ms. Puts those into line that are not there, and returns what each was before, or "".
+ */
+export const ENTER = defineScript(
+  "enter",
+  "",
+  `${COMMON}${MOVES}
+local is_restore = ARGV[2] == 'restore'
+local before = {}
+-- A job that says that it waits while its list is empty, or that it runs without a lease, is nowhere.
+local function is_nowhere(id, status, line)
+  if status == 'processing' then return not redis.call('ZSCORE', LEASES, id) end
+  return status == 'queued' and redis.call('LLEN', list_key(line or '')) == 0 and not redis.call('ZSCORE', DELAYED, id)
+end
+for i = 3, #ARGV, 9 do
+  local id, text, line = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local found = read(id, 'status', 'lease_token', 'list')
+  local status = found[1] or ''
+  local is_gone = status == '' or is_nowhere(id, status, found[3])
+  if is_gone or (not is_restore and (status == 'failed' or status == 'submitted')) then
+    create(id, { rag_id = ARGV[i + 3], filename = ARGV[i + 4], status = 'queued', submitted_at = ARGV[i + 5],
+      retry_count = tonumber(ARGV[i + 6]), max_retries = tonumber(ARGV[i + 7]), line = line,
+      token = tonumber(found[2]) or 0, is_known = status ~= '' })
+    local delay_ms = tonumber(ARGV[i + 8])
+    if delay_ms > 0 then put_back(id, line, text, delay_ms) else redis.call('LPUSH', list_key(line), text) end
+    before[#before + 1] = ''
+  else
+    before[#before + 1] = status
+  end
+end
+return before`,
+);
+
+/** ARGV: now, the name of a pass, ledger. The ledger is known if Redis was not emptied since the pass began. */
+export const CONFIRM = defineScript(
+  "confirm",
+  "",
+  `${COMMON}
+if redis.call('SREM', LEDGERS, ARGV[2]) == 0 then return 0 end
+redis.call('SADD', LEDGERS, ARGV[3])
+return 1`,
+);
+
+/** ARGV: now, job, token, then names and values. */
+export const REPORT = defineScript(
+  "report",
+  "allow-oom",
+  `${COMMON}
+local key = job_key(ARGV[2])
+local found = redis.call('HMGET', key, 'status', 'lease_token')
+if found[1] ~= 'processing' or found[2] ~= ARGV[3] then return 0 end
+if #ARGV > 3 then redis.call('HSET', key, unpack(ARGV, 4)) end
+return 1`,
+);
+
+/** ARGV: now, then lists. Waiting, in hands, delayed, dead, and the silence of the last worker in ms. */
+export const COUNT = defineScript(
+  "count",
+  "no-writes",
+  `${COMMON}
+local waiting = 0
+for i = 2, #ARGV do waiting = waiting + redis.call('LLEN', list_key(ARGV[i])) end
+local heard = redis.call('ZRANGE', WORKERS, 0, 0, 'REV', 'WITHSCORES')
+return { waiting, redis.call('ZCARD', LEASES), redis.call('ZCARD', DELAYED), redis.call('LLEN', DEAD),
+  heard[2] and int(math.max(0, now - heard[2])) or '' }`,
+);
+
+/** ARGV: now, worker. Who was silent for a day is forgotten. */
+export const BEAT = defineScript(
+  "beat",
+  "allow-oom",
+  `${COMMON}
+redis.call('ZADD', WORKERS, int(now), ARGV[2])
+redis.call('ZREMRANGEBYSCORE', WORKERS, '-inf', int(now - 86400000))
+return 1`,
+);
+
+/**
+ * ARGV: now, "redrive" or "purge", how many at most, then ids; without ids, the oldest. Returns how many were taken from
+ * the list and then the jobs that were put back into line or forgotten.
+ */
+export const UNBURY = defineScript(
+  "unbury",
+  "allow-oom",
+  `${COMMON}${MOVES}
+local is_redrive, most = ARGV[2] == 'redrive', tonumber(ARGV[3])
+local wanted = {}
+for i = 4, #ARGV do wanted[ARGV[i]] = true end
+local letters = {}
+if #ARGV < 4 then
+  letters = redis.call('RPOP', DEAD, most) or {}
+else
+  for start = 0, redis.call('LLEN', DEAD) - 1, 500 do
+    for _, text in ipairs(redis.call('LRANGE', DEAD, start, start + 499)) do
+      local is_json, letter = pcall(cjson.decode, text)
+      if is_json and type(letter) == 'table' and wanted[letter.id] then letters[#letters + 1] = text end
+    end
+  end
+  for _, text in ipairs(letters) do redis.call('LREM', DEAD, 1, text) end
+end
+local moved = {}
+for _, text in ipairs(letters) do
+  local is_json, letter = pcall(cjson.decode, text)
+  local id = is_json and letter.job_id
+  local status = id and read(id, 'status')[1]
+  -- Meanwhile it may have come again by itself.
+  local is_open = status == 'queued' or status == 'processing' or status == 'done'
+  if is_json and not (id and is_open) then
+    if is_redrive then
+      if status then
+        redis.call('PERSIST', job_key(id))
+        redis.call('DEL', job_key(id) .. ':ttl')
+        redis.call('HSET', job_key(id), 'status', 'queued', 'retry_count', '0', 'failed_at', '', 'duration_seconds', '', 'started_at', '')
+      end
+      redis.call('LPUSH', list_key(letter.list or ''), letter.message)
+    end
+    moved[#moved + 1] = id or letter.id
+  end
+end
+return { #letters, moved }`,
+);

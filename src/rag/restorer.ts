@@ -1,0 +1,115 @@
+import { randomUUID } from "node:crypto";
+import { messageOf } from "../errors.ts";
+import type { Log } from "../log.ts";
+import type { Ledger, OpenJob } from "./ledger.ts";
+import type { JobStatus } from "./queue.ts";
+import { KEYS } from "./redis-keys.ts";
+import type { RedisLink } from "./redis-link.ts";
+import { CONFIRM, ENTER } from "./redis-scripts.ts";
+
+const RESTORED_AT_ONCE = 250;
+
+interface RestorerParts {
+  readonly link: RedisLink;
+  readonly ledger: Ledger;
+  readonly log: Log;
+  readonly now: () => string;
+  readonly readJob: (jobId: string) => Promise<(JobStatus & { lease_token: number }) | undefined>;
+}
+
+/**
+ * Queues open jobs of the ledger again that Redis does not have: because it was emptied, is older than it was, or is another
+ * one. Any number of processes may do so at once: a job is entered only where there is none.
+ */
+export class Restorer {
+  readonly #parts: RestorerParts;
+  #passing: Promise<number> | undefined;
+  /** Nothing is known of this Redis until all open jobs were compared with it. */
+  #isDue = true;
+  /** Where the slow round stands that goes on while nothing seems wrong. */
+  #position: OpenJob["position"] | undefined;
+
+  constructor(parts: RestorerParts) {
+    this.#parts = parts;
+  }
+
+  /** Compares everything soon: Redis does not know this ledger, or came back. */
+  hurry(): void {
+    this.#isDue = true;
+    void this.restore().catch((error) => {
+      this.#parts.log.warn({ error: messageOf(error) }, "open jobs could not be compared with redis");
+    });
+  }
+
+  /** Redis came back and may be older than it was. Until it was first asked for anything, there is nothing to compare. */
+  cameBack(): void {
+    if (!this.#isDue) this.hurry();
+  }
+
+  /** Returns how many jobs were queued again. */
+  restore(): Promise<number> {
+    this.#passing ??= this.#pass().finally(() => {
+      this.#passing = undefined;
+    });
+    return this.#passing;
+  }
+
+  /** For the janitor: all of it when that is due, else the next few of a round without end. */
+  async lookOn(limit: number): Promise<number> {
+    if (this.#isDue || !(await this.#isKnown())) return this.restore();
+    const jobs = await this.#parts.ledger.open({ limit, after: this.#position });
+    this.#position = jobs.length < limit ? undefined : jobs.at(-1)?.position;
+    return this.#enter(jobs);
+  }
+
+  /** Should Redis be emptied in the middle of it, it begins again. */
+  async #pass(): Promise<number> {
+    const { link, ledger, log, now } = this.#parts;
+    let restored = 0;
+    this.#isDue = false;
+    try {
+      const id = await ledger.id();
+      for (let isKnown: unknown = 0; isKnown === 0; ) {
+        const pass = `pass ${randomUUID()}`;
+        await link.command("SADD", KEYS.ledgers, pass);
+        restored += await this.#enterAll();
+        isKnown = await link.run(CONFIRM, [now(), pass, id]);
+      }
+    } catch (error) {
+      this.#isDue = true;
+      throw error;
+    }
+    if (restored > 0) log.warn({ restored }, "redis had lost jobs; they are queued again");
+    return restored;
+  }
+
+  async #enterAll(): Promise<number> {
+    let restored = 0;
+    for (let after: OpenJob["position"] | undefined; ; ) {
+      const jobs = await this.#parts.ledger.open({ limit: RESTORED_AT_ONCE, after });
+      restored += await this.#enter(jobs);
+      if (jobs.length < RESTORED_AT_ONCE) return restored;
+      after = jobs.at(-1)!.position;
+    }
+  }
+
+  async #isKnown(): Promise<boolean> {
+    const { link, ledger } = this.#parts;
+    return (await link.command("SISMEMBER", KEYS.ledgers, await ledger.id())) === 1;
+  }
+
+  async #enter(jobs: readonly OpenJob[]): Promise<number> {
+    if (jobs.length === 0) return 0;
+    const { link, ledger, now, readJob } = this.#parts;
+    const before = (await link.run(ENTER, [now(), "restore", ...jobs.flatMap(enterArgs)])) as string[];
+    const finished = jobs.filter((_job, index) => before[index] === "done" || before[index] === "failed");
+    const known = await Promise.all(finished.map(({ job_id }) => readJob(job_id)));
+    await ledger.mirror(known.filter((job) => job !== undefined));
+    return before.filter((status) => status === "").length;
+  }
+}
+
+export function enterArgs(job: Omit<OpenJob, "position">): (string | number)[] {
+  const { job_id, message, list, rag_id, filename, submitted_at, retry_count, max_retries, delayMs } = job;
+  return [job_id, message, list, rag_id, filename, submitted_at, retry_count, max_retries, delayMs];
+}

@@ -1,0 +1,245 @@
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import { QuarryError } from "../../src/index.ts";
+import { until } from "../documents/parts.ts";
+import { type Desk, openDesk, RAG, TRANSPORTS } from "./desk.ts";
+
+for (const transport of TRANSPORTS) {
+  describe(`jobs of RAGs on ${transport.name}`, () => {
+    let desk: Desk;
+    beforeEach(async () => {
+      desk = await openDesk(transport);
+      await desk.work();
+    });
+    afterEach(() => desk.close());
+
+    test("a job is done when its document can be searched and its file has been moved", async () => {
+      await desk.write("a.txt", "Ada wrote to Bob.\fAnd Bob to Ada.");
+      const job = await desk.run(desk.message("a.txt"));
+      assert.deepEqual(
+        [job.status, job.error, job.error_code, job.chunks_created, job.embeddings_generated],
+        ["done", null, null, 2, 2],
+      );
+      assert.ok(job.tokens_used >= 8, String(job.tokens_used));
+      assert.deepEqual([await desk.files("incoming"), await desk.files("processed")], [[], ["a.txt"]]);
+      const document = await desk.pipeline.documents.show(job.document_id!);
+      assert.deepEqual(
+        [document.source, document.collection, document.metadata],
+        [`rag:${RAG}/a.txt`, RAG, { rag_id: RAG, source_type: "txt", submitted_by: "cli" }],
+      );
+    });
+
+    test("its figures grow while the pipeline works", async () => {
+      const held = Promise.withResolvers<void>();
+      desk.pipeline.calls.before = async (step, text) => {
+        if (step === "embed" && text.includes("second")) await held.promise;
+      };
+      await desk.write("a.txt", "The first page.\fThe second page.");
+      const message = desk.message("a.txt");
+      await desk.queue.submit(message);
+      await until(async () => (await desk.queue.read(message.job_id))!.chunks_created === 2);
+      const before = (await desk.queue.read(message.job_id))!;
+      assert.equal(before.status, "processing");
+      assert.ok(before.embeddings_generated < 2);
+      assert.equal(typeof before.started_at, "string");
+      held.resolve();
+      const after = await desk.finished(message.job_id);
+      assert.deepEqual([after.status, after.embeddings_generated], ["done", 2]);
+      assert.ok(after.tokens_used > before.tokens_used);
+    });
+
+    test("a new version of a file replaces the old one, and its metadata stay or go as asked", async () => {
+      await desk.write("a.txt", "Old text.");
+      const first = await desk.run(desk.message("a.txt"));
+      const { database } = desk.opened;
+      await database.query(
+        `update documents set metadata = '{"owner": "Ada", "submitted_by": "x"}' where id = '${first.document_id}'`,
+      );
+      await desk.write("a.txt", "New text.");
+      const second = await desk.run(desk.message("a.txt", { submitted_by: "api" }));
+      assert.deepEqual((await desk.pipeline.documents.show(second.document_id!)).metadata, {
+        owner: "Ada",
+        rag_id: RAG,
+        source_type: "txt",
+        submitted_by: "api",
+      });
+      await desk.write("a.txt", "Newest text.");
+      const options = { reindex: false, skip_validation: false, preserve_metadata: false };
+      const third = await desk.run(desk.message("a.txt", { options }));
+      assert.deepEqual((await desk.pipeline.documents.show(third.document_id!)).metadata, {
+        rag_id: RAG,
+        source_type: "txt",
+        submitted_by: "cli",
+      });
+      assert.deepEqual(await desk.texts(), ["Newest text."]);
+      assert.deepEqual(await desk.files("processed"), ["a.txt", "a~2.txt", "a~3.txt"]);
+      assert.equal(await readFile(join(desk.rag.folders.processed, "a~2.txt"), "utf8"), "New text.");
+    });
+
+    test("files of one name in different folders are different documents", async () => {
+      await desk.write("2024/a.txt", "Of last year.");
+      await desk.write("2025/a.txt", "Of this year.");
+      await desk.run(desk.message("2024/a.txt"));
+      await desk.run(desk.message("2025/a.txt"));
+      assert.deepEqual(await desk.texts(), ["Of last year.", "Of this year."]);
+    });
+
+    test("reindex clears what was there before, not what came with it, and only after validation", async () => {
+      const reindex = { reindex: true, skip_validation: false, preserve_metadata: true };
+      await desk.write("old.txt", "What was there before.");
+      await desk.run(desk.message("old.txt"));
+      await desk.write("empty.txt", "");
+      assert.equal((await desk.run(desk.message("empty.txt", { options: reindex }))).status, "failed");
+      assert.deepEqual(await desk.texts(), ["What was there before."]);
+      await desk.write("new.txt", "What is new.");
+      await desk.write("too.txt", "What came with it.");
+      const [one, other] = [desk.message("new.txt", { options: reindex }), desk.message("too.txt")];
+      await Promise.all([desk.run(one), desk.run(other)]);
+      assert.deepEqual(await desk.texts(), ["What came with it.", "What is new."]);
+      const job = (await desk.queue.read(one.job_id))!;
+      assert.equal(typeof job.cleared_at, "string");
+    });
+
+    test("errors that cannot be mended fail at once, with a record beside the file", async () => {
+      await desk.write("bad.pdf", "this is no PDF");
+      const job = await desk.run(desk.message("bad.pdf"));
+      assert.deepEqual(
+        [job.status, job.error, job.error_type, job.error_code, job.retry_count],
+        ["failed", "PDF header corrupted or invalid", "ParseError", "ERR_PDF_INVALID", 1],
+      );
+      assert.deepEqual(job.suggestions[0], "Verify PDF is valid using: pdfinfo bad.pdf");
+      assert.match(job.traceback!, /validate\.ts/);
+      assert.deepEqual(await desk.files("failed"), ["bad.pdf", "bad.pdf.error.json"]);
+      assert.deepEqual(await desk.files("incoming"), []);
+      const record = await desk.errorRecord("bad.pdf.error.json");
+      const { failed_at, traceback, ...rest } = record;
+      assert.equal(typeof failed_at, "string");
+      assert.equal(traceback, job.traceback);
+      assert.deepEqual(rest, {
+        job_id: job.job_id,
+        rag_id: RAG,
+        filename: "bad.pdf",
+        status: "failed",
+        submitted_at: job.submitted_at,
+        started_at: job.started_at,
+        error: job.error,
+        error_type: job.error_type,
+        error_code: job.error_code,
+        retry_count: job.retry_count,
+        max_retries: job.max_retries,
+        suggestions: job.suggestions,
+      });
+    });
+
+    test("each kind of mistake has its code", async () => {
+      const outside = join(desk.opened.folder, "outside.txt");
+      await writeFile(outside, "secret");
+      await symlink(outside, await pathOf("link.txt"));
+      await symlink(desk.opened.folder, await pathOf("folder"));
+      await desk.write("empty.txt", "");
+      await desk.write("large.txt", "x".repeat(1_000_001));
+      await desk.write("bin.txt", Buffer.from([1, 2, 3, 4, 0, 5, 6, 7]));
+      await desk.write("pdf.txt", "%PDF-1.4 …");
+      await desk.write("bad.docx", "no zip");
+      await desk.write("broken.txt", "[broken]");
+      await desk.write("sheet.xlsx", "x");
+      await desk.write("odd.txt", "Its name is odd.");
+      const cases = [
+        [desk.message("a.txt", { rag_id: "nobodys_rag" }), "ERR_RAG_UNKNOWN"],
+        [desk.message("missing.txt"), "ERR_FILE_NOT_FOUND"],
+        [desk.message("a.txt", { source_path: outside }), "ERR_PATH_NOT_ALLOWED"],
+        [
+          desk.message("a.txt", { source_path: join(desk.rag.folders.incoming, "../../x.txt") }),
+          "ERR_PATH_NOT_ALLOWED",
+        ],
+        [desk.message("a.txt", { source_path: "incoming/a.txt" }), "ERR_PATH_NOT_ALLOWED"],
+        [desk.message("odd.txt", { filename: "../../../evil.txt" }), "ERR_PATH_NOT_ALLOWED"],
+        [desk.message("link.txt"), "ERR_PATH_NOT_ALLOWED"],
+        [desk.message("folder/outside.txt"), "ERR_PATH_NOT_ALLOWED"],
+        [desk.message("folder", { source_type: "txt" }), "ERR_PATH_NOT_ALLOWED"],
+        [desk.message("empty.txt"), "ERR_FILE_EMPTY"],
+        [desk.message("large.txt"), "ERR_FILE_TOO_LARGE"],
+        [desk.message("bin.txt"), "ERR_TEXT_INVALID"],
+        [desk.message("pdf.txt"), "ERR_TEXT_INVALID"],
+        [desk.message("bad.docx"), "ERR_DOCX_INVALID"],
+        [desk.message("broken.txt"), "ERR_TEXT_INVALID"],
+        [desk.message("sheet.xlsx"), "ERR_UNSUPPORTED_TYPE"],
+      ] as const;
+      for (const [message, code] of cases) {
+        const job = await desk.run(message);
+        assert.deepEqual([job.status, job.error_code], ["failed", code], job.error ?? "");
+      }
+      // What lies outside, and links to it, were not touched.
+      assert.equal(await readFile(outside, "utf8"), "secret");
+      assert.ok(existsSync(join(desk.rag.folders.incoming, "link.txt")));
+      assert.equal(existsSync(join(desk.opened.folder, "evil.txt.error.json")), false);
+    });
+
+    test("validation can be skipped, the safety of paths cannot", async () => {
+      const options = { reindex: false, skip_validation: true, preserve_metadata: true };
+      await desk.write("odd.pdf", "Not a PDF, but the reader takes it.");
+      assert.equal((await desk.run(desk.message("odd.pdf", { options }))).status, "done");
+      const outside = join(desk.opened.folder, "outside.txt");
+      await writeFile(outside, "secret");
+      const job = await desk.run(desk.message("a.txt", { source_path: outside, options }));
+      assert.equal(job.error_code, "ERR_PATH_NOT_ALLOWED");
+    });
+
+    test("what may pass is tried again, and fails for good when its retries are spent", async () => {
+      let failures = 0;
+      desk.pipeline.calls.before = (step) => {
+        if (step === "embed" && failures++ < 1_000)
+          throw new QuarryError("file_unreadable", "the model says no");
+      };
+      await desk.write("a.txt", "Some text.");
+      const message = desk.message("a.txt", { max_retries: 1 });
+      const job = await desk.run(message);
+      assert.deepEqual([job.status, job.error_code, job.retry_count], ["failed", "ERR_EMBEDDING_FAILED", 1]);
+      assert.deepEqual(await desk.files("failed"), ["a.txt", "a.txt.error.json"]);
+      // Redriven, it is taken from failed and its record goes.
+      failures = 10_000;
+      assert.equal(await desk.queue.redrive({ ids: [message.job_id] }), 1);
+      const again = await desk.finished(message.job_id);
+      assert.deepEqual([again.status, again.error, again.error_code], ["done", null, null]);
+      assert.deepEqual([await desk.files("failed"), await desk.files("processed")], [[], ["a.txt"]]);
+      assert.equal(again.document_id, job.document_id);
+    });
+
+    test("a corrected file under the same name is what a redriven job takes", async () => {
+      await desk.write("a.txt", "");
+      const message = desk.message("a.txt");
+      assert.equal((await desk.run(message)).error_code, "ERR_FILE_EMPTY");
+      await desk.write("a.txt", "Now there is something in it.");
+      await desk.queue.redrive("all");
+      assert.equal((await desk.finished(message.job_id)).status, "done");
+      assert.deepEqual(await desk.texts(), ["Now there is something in it."]);
+    });
+
+    test("a file that is replaced while it is worked on is left to its own job", async () => {
+      const held = Promise.withResolvers<void>();
+      desk.pipeline.calls.before = async (step) => {
+        if (step === "embed") await held.promise;
+      };
+      const path = await desk.write("a.txt", "First text.");
+      const message = desk.message("a.txt");
+      await desk.queue.submit(message);
+      await until(async () => (await desk.queue.read(message.job_id))!.document_id !== null);
+      await rm(path);
+      await desk.write("a.txt", "Second text.");
+      held.resolve();
+      assert.equal((await desk.finished(message.job_id)).status, "done");
+      assert.deepEqual([await desk.files("incoming"), await desk.files("processed")], [["a.txt"], []]);
+      assert.equal((await desk.run(desk.message("a.txt"))).status, "done");
+      assert.deepEqual(await desk.texts(), ["Second text."]);
+      assert.deepEqual(await desk.files("processed"), ["a.txt"]);
+    });
+
+    const pathOf = async (name: string) => {
+      await desk.write(".keep", "");
+      return join(desk.rag.folders.incoming, name);
+    };
+  });
+}
