@@ -10,11 +10,12 @@ import { pipelineSuite } from "./pipeline/suite.ts";
 import { progress } from "./progress.ts";
 import { queueSuite } from "./queue/suite.ts";
 import { ragSuite } from "./rag/suite.ts";
+import { storesSuite } from "./stores/suite.ts";
 import type { Suite } from "./suite.ts";
 import { tasksSuite } from "./tasks/suite.ts";
 
 const USAGE =
-  "usage: node bench/run.ts [queue] [pipeline] [http] [items] [rag] [tasks] [--quick] [--only measure]";
+  "usage: node bench/run.ts [queue] [pipeline] [http] [items] [rag] [tasks] [stores] [--quick] [--only measure]";
 const HERE = import.meta.dirname;
 const SUITES: Readonly<Record<string, Suite>> = {
   queue: queueSuite,
@@ -23,6 +24,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   items: itemsSuite,
   rag: ragSuite,
   tasks: tasksSuite,
+  stores: storesSuite,
 };
 
 const { values, positionals } = parseArgs({

@@ -55,7 +55,7 @@ export async function openParts(
       entities: keep(await openEntities(settings, { log, limits })),
       vectors: index.vectors,
       fulltext: index.fulltext,
-      graph: keep(await openGraph(settings, base.database)),
+      graph: keep(await openGraph(settings, base.database, log)),
       pollMs: settings.pollMs,
       ocrThreads: settings.ocrThreads,
       close,
@@ -121,11 +121,11 @@ async function openEntities(settings: Settings, around: Around): Promise<EntityE
   throw new QuarryError("invalid_input", "QUARRY_ENTITIES is llm: set QUARRY_LLM to the model");
 }
 
-async function openGraph(settings: Settings, database: Database): Promise<GraphStore> {
+async function openGraph(settings: Settings, database: Database, log: Log): Promise<GraphStore> {
   const { graph, neo4jUrl: url, neo4jUser: user, neo4jPassword: password } = settings;
   if (graph === "sql" || url === undefined) return openSqlGraph(database);
   const { openNeo4jGraph } = await import("./adapters/graph/neo4j.ts");
-  return openNeo4jGraph({ url, user, password, database: settings.neo4jDatabase });
+  return openNeo4jGraph({ url, user, password, database: settings.neo4jDatabase, log });
 }
 
 function wantKey(baseUrl: string, apiKey: string | undefined, setting: string): void {

@@ -82,6 +82,23 @@ describe("settings", () => {
       assert.throws(() => load(env), { code: "invalid_input", message });
   });
 
+  test("choose where vectors are, and say what that store needs", () => {
+    const qdrant = { QDRANT_URL: "http://127.0.0.1:6333" };
+    const postgres = { DATABASE_URL: "postgres://db/quarry" };
+    assert.equal(load().settings.vectors, "embedded");
+    assert.equal(load(postgres).settings.vectors, "embedded");
+    assert.equal(load(qdrant).settings.vectors, "qdrant");
+    assert.equal(load({ ...qdrant, QUARRY_VECTORS: "embedded" }).settings.vectors, "embedded");
+    assert.equal(load({ ...postgres, QUARRY_VECTORS: "pgvector" }).settings.vectors, "pgvector");
+    for (const [env, message] of [
+      [{ QUARRY_VECTORS: "somewhere" }, /"somewhere": give embedded, pgvector, qdrant/],
+      [{ QUARRY_VECTORS: "pgvector" }, /set DATABASE_URL/],
+      [{ QUARRY_VECTORS: "qdrant" }, /set QDRANT_URL/],
+      [{ QDRANT_URL: "127.0.0.1:6333" }, /give http/],
+    ] as const)
+      assert.throws(() => load(env), { code: "invalid_input", message });
+  });
+
   test("that are secret come from the environment only and are never shown", async () => {
     const { settings, sources } = load({ QUARRY_API_KEY: "canary-key-0123456789", OPENAI_API_KEY: "canary" });
     assert.deepEqual([settings.apiKey, settings.openaiApiKey], ["canary-key-0123456789", "canary"]);

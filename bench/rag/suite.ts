@@ -22,8 +22,8 @@ export const ragSuite = defineSuite<RagScene>({
     progress(server.description);
     try {
       const scale = isQuick
-        ? { jobs: 5_000, rounds: 1, latencySamples: 40 }
-        : { jobs: 30_000, rounds: 5, latencySamples: 300 };
+        ? { jobs: 3_000, rounds: 1, latencySamples: 20 }
+        : { jobs: 20_000, rounds: 3, latencySamples: 300 };
       return await work({ url: server.url, folder, ...scale });
     } finally {
       await server.stop();

@@ -55,7 +55,7 @@ create table rag_jobs (
     ) stored
 );
 
-create index rag_jobs_created on rag_jobs(created_at, job_id);
+create index rag_jobs_created on rag_jobs(created_at);
 create index rag_jobs_open on rag_jobs(created_at, job_id) where status in ('submitted', 'queued', 'processing');
 create index rag_jobs_dead on rag_jobs(finished_at, job_id) where status = 'failed';
 create index rag_jobs_served on rag_jobs(turn) where status in ('processing', 'done', 'failed') and turn > 0;

@@ -193,6 +193,22 @@ create trigger task_queue_take_turn before update of status on task_queue
 create trigger task_queue_begin_with_turn before insert on task_queue
     for each row when (new.status = 'IN_PROGRESS' and not new.has_turn) execute function take_task_turn();
 
+-- Whoever held it before, and believes to hold it still, has lost it.
+-- keep
+create function start_task_unheld() returns trigger language plpgsql as $$
+begin
+    new.lease_token := old.lease_token + 1;
+    new.lease_until := null;
+    new.claimed_by := null;
+    new.retry_after := null;
+    return new;
+end $$;
+-- end
+
+create trigger task_queue_start_unheld before update of status on task_queue
+    for each row when (new.status = 'IN_PROGRESS' and old.status <> 'IN_PROGRESS' and new.lease_token = old.lease_token)
+    execute function start_task_unheld();
+
 -- keep
 create function give_task_turn() returns trigger language plpgsql as $$
 begin

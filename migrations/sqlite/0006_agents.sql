@@ -172,6 +172,16 @@ begin
 end;
 -- end
 
+-- Whoever held it before, and believes to hold it still, has lost it.
+-- keep
+create trigger task_queue_start_unheld after update of status on task_queue
+when new.status = 'IN_PROGRESS' and old.status <> 'IN_PROGRESS' and new.lease_token = old.lease_token
+begin
+    update task_queue set lease_token = lease_token + 1, lease_until = null, claimed_by = null, retry_after = null
+    where task_id = new.task_id;
+end;
+-- end
+
 -- keep
 create trigger task_queue_give_turn after update of status on task_queue
 when new.status in ('COMPLETED', 'FAILED') and new.has_turn

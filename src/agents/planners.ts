@@ -151,13 +151,26 @@ export class Planners {
     );
   }
 
-  /** Unless one of its workers was put back into line meanwhile: then there will be another answer. */
-  async complete(session: Session, id: string): Promise<void> {
+  /** Its workers are there. One that was cancelled meanwhile waits for none of them. */
+  async expectWorkers(session: Session, id: string): Promise<void> {
     const { now, mark } = this.#database.dialect;
     await session.query(
-      `update planners set status = 'COMPLETED', error_message = null, finished_at = ${now}, updated_at = ${now} where planner_id = ${mark(2)} and phase = 'synthesis'`,
+      `update planners set phase = 'working', updated_at = ${now} where planner_id = ${mark(2)} and status <> 'FAILED'`,
       [this.#database.now(), id],
     );
+  }
+
+  /**
+   * Unless it was cancelled meanwhile, or one of its workers was put back into line: then there will be another answer.
+   * Says whether the answer is wanted.
+   */
+  async complete(session: Session, id: string): Promise<boolean> {
+    const { now, mark } = this.#database.dialect;
+    const rows = await session.query(
+      `update planners set status = 'COMPLETED', error_message = null, finished_at = ${now}, updated_at = ${now} where planner_id = ${mark(2)} and phase = 'synthesis' and status <> 'FAILED' returning planner_id`,
+      [this.#database.now(), id],
+    );
+    return rows.length > 0;
   }
 
   /** Tokens are added to those that were used before; times are "now" where true. */

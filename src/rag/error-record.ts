@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { link, open, readFile, rename, rm } from "node:fs/promises";
+import { link, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { ErrorFields } from "./errors.ts";
 import { ERROR_RECORD_ENDING } from "./filenames.ts";
-import { syncFolder } from "./moves.ts";
+import { shortHash, syncFolder } from "./moves.ts";
 
 /** What is written beside a file that failed. */
 export interface ErrorRecord extends ErrorFields {
@@ -27,7 +27,11 @@ export async function writeErrorRecord(
   filename: string,
   record: ErrorRecord,
 ): Promise<string> {
-  const temporary = join(folder, `.${randomBytes(8).toString("hex")}.part`);
+  const own = `.${shortHash(record.job_id)}.`;
+  // What a worker left behind that died in here.
+  for (const name of await readdir(folder))
+    if (name.startsWith(own)) await rm(join(folder, name), { force: true });
+  const temporary = join(folder, `${own}${randomBytes(8).toString("hex")}.part`);
   const file = await open(temporary, "wx");
   try {
     await file.writeFile(`${JSON.stringify(record, null, 2)}\n`);

@@ -36,7 +36,7 @@ interface Taken {
 }
 
 /** A job that takes longer than this is seen in the database while it runs. */
-const WRITTEN_WITHIN_MS = 50;
+const WRITTEN_WITHIN_MS = 250;
 
 /**
  * What the database knows of the jobs in Redis. Redis decides, and the ledger is told: its rows are those of the same
@@ -120,7 +120,7 @@ export class Ledger {
   async #write(taken: readonly Taken[], status: "processing" | "done"): Promise<void> {
     await this.#database.transaction(async (transaction) => {
       for (const part of inParts(taken)) {
-        const params = [this.#database.now(), this.#table.queue.lease.ms, ...part.flatMap(noteValues)];
+        const params = [this.#database.now(), ...part.flatMap(noteValues)];
         await transaction.query(this.#note(part.length, status), params);
       }
     });
@@ -145,7 +145,10 @@ export class Ledger {
     const name = `rag.${status}${rows}`;
     const known = this.#notes.get(name);
     if (known) return known;
-    const statement = { name, sql: noteSql(this.#database, rows, status) };
+    const statement = {
+      name,
+      sql: noteSql(this.#database, { rows, status, leaseMs: this.#table.queue.lease.ms }),
+    };
     this.#notes.set(name, statement);
     return statement;
   }
@@ -222,22 +225,28 @@ function noteValues({ claim, worker }: Taken): unknown[] {
   return NOTED.map((name) => values[name]);
 }
 
-/** $1 now, $2 lease in ms, then the values of each row. A job that is done, or that a newer claim has, is left as it is. */
-function noteSql({ dialect }: Database, rows: number, status: "processing" | "done"): string {
+interface Note {
+  readonly rows: number;
+  readonly status: "processing" | "done";
+  readonly leaseMs: number;
+}
+
+/** $1 now, then the values of each row. A job that is done, or that a newer claim has, is left as it is. */
+function noteSql({ dialect }: Database, { rows, status, leaseMs }: Note): string {
   const { now } = dialect;
   const isDone = status === "done";
   const shared: Record<string, string> = {
     status: `'${status}'`,
     started_at: now,
     // Nobody renews it here; whoever goes on without Redis finds it expired.
-    lease_until: isDone ? "null" : dialect.shift(now, dialect.param(2, "real")),
+    lease_until: isDone ? "null" : dialect.shift(now, String(leaseMs)),
     finished_at: isDone ? now : "null",
     created_at: now,
     updated_at: now,
   };
   const columns = [...NOTED, ...Object.keys(shared)];
   const values = Array.from({ length: rows }, (_, row) => {
-    const own = NOTED.map((_name, position) => dialect.mark(3 + row * NOTED.length + position));
+    const own = NOTED.map((_name, position) => dialect.mark(2 + row * NOTED.length + position));
     return `(${[...own, ...Object.values(shared)].join(", ")})`;
   });
   const again = columns

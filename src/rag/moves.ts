@@ -236,7 +236,7 @@ function temporaryName({ jobId }: MoveParts, { to }: Move): string {
   return join(dirname(to), `.${shortHash(`${jobId} ${basename(to)}`)}.part`);
 }
 
-function shortHash(text: string): string {
+export function shortHash(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }
 

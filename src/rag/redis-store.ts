@@ -284,6 +284,7 @@ export class RedisStore implements LaneStore<RagPayload> {
   }
 
   async repair({ limit = SWEEP_LIMIT } = {}): Promise<number> {
+    await this.#parts.ledger.flush();
     await this.#parts.watch.findLines();
     return this.#parts.restorer.lookOn(limit);
   }

@@ -81,7 +81,8 @@ describe("how much a service is asked in a minute", () => {
     );
   });
 
-  it("turns come in the order of asking; whoever stops waiting holds nobody up", async () => {
+  /** Pauses last until the test ends them. */
+  const heldTime = () => {
     const { promise: over, resolve: end } = Promise.withResolvers<void>();
     const held: ServiceTime = {
       ...time,
@@ -90,6 +91,27 @@ describe("how much a service is asked in a minute", () => {
         if (!signal.aborted) clock.advance(ms);
       },
     };
+    return { held, end };
+  };
+
+  it("a small question that would fit does not overtake a large one that waits", async () => {
+    const { held, end } = heldTime();
+    const limits = new ModelLimits({ tokens: 1_000 }, held);
+    await limits.turn(600, never);
+    const order: string[] = [];
+    const waiting = [
+      limits.turn(900, never).then(() => order.push("large")),
+      limits.turn(100, never).then(() => order.push("small")),
+    ];
+    await pause(5);
+    assert.deepEqual(order, []);
+    end();
+    await Promise.all(waiting);
+    assert.deepEqual(order, ["large", "small"]);
+  });
+
+  it("turns come in the order of asking; whoever stops waiting holds nobody up", async () => {
+    const { held, end } = heldTime();
     const limits = new ModelLimits({ requests: 1 }, held);
     await limits.turn(1, never);
     const order: string[] = [];

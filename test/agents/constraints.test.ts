@@ -151,7 +151,7 @@ for (const { name, open } of DATABASES) {
       const planner = await office.planner();
       const [first, second, third] = (await office.enqueue(planner, 3)) as [string, string, string];
       const mark = (id: string, status: string) =>
-        office.query(
+        office.write(
           `update task_queue set status = '${status}', error_message = 'said' where task_id = '${id}'`,
         );
       // Not the one whose turn it is: whoever writes by hand may choose.

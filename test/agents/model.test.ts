@@ -145,7 +145,7 @@ class Run {
         if (!task) return;
         const isAllowed = this.#model.write(task, command.status);
         const sql = `update task_queue set status = '${command.status}', error_message = 'by hand' where task_id = '${task.id}'`;
-        const written = this.#office.query(sql).then(
+        const written = this.#office.write(sql).then(
           () => true,
           (error) => !isQuarryError(error, "constraint_violated"),
         );

@@ -91,6 +91,10 @@ export class TaskModel {
       if (other) other.hasTurn = false;
       task.hasTurn = true;
     }
+    if (status === "IN_PROGRESS") {
+      task.holder++;
+      task.isDelayed = false;
+    }
     if (status === "COMPLETED" || status === "FAILED") task.hasTurn = false;
     task.status = status;
     this.#passTurns();

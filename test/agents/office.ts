@@ -22,6 +22,8 @@ export interface Office {
   /** What "step" does, for planners; "help" does it for workers. */
   step: (task: FunctionTask<{ n?: number | undefined }>) => Promise<FunctionResult | undefined>;
   query(sql: string, params?: readonly unknown[]): Promise<Row[]>;
+  /** When it is refused, its locks are gone before that is told; PostgreSQL tells first. */
+  write(sql: string): Promise<Row[]>;
   /** Tasks for one entity, in order. */
   enqueue(entityId: string, count?: number, more?: Partial<NewTask>): Promise<string[]>;
   planner(): Promise<string>;
@@ -50,6 +52,7 @@ export async function openOffice(
     store: openQueue(database, queue),
     step: async () => undefined,
     query: (sql, params) => database.query(sql, params),
+    write: (sql) => database.transaction((transaction) => transaction.query(sql)),
     enqueue: (entityId, count = 1, more = {}) =>
       tasks.enqueue(
         Array.from({ length: count }, (_, n) => ({

@@ -422,6 +422,17 @@ for (const { name, open } of DATABASES) {
         assert.deepEqual(await office.store.rescueStale(), []);
       });
 
+      it("are lost to whoever held them before somebody started them by hand", async () => {
+        const [id] = (await office.enqueue(planner)) as [string];
+        const before = await claimed();
+        await office.store.settle([{ claim: before, outcome: retry("not now", 60_000) }]);
+        await office.query(`update task_queue set status = 'IN_PROGRESS' where task_id = '${id}'`);
+        const [verdict] = await office.store.settle([{ claim: before, outcome: { kind: "done" } }]);
+        assert.equal(verdict, "lost");
+        const { status, retry_after, claimed_by } = await office.read(id);
+        assert.deepEqual([status, retry_after, claimed_by], ["IN_PROGRESS", null, null]);
+      });
+
       it("cannot be completed by whoever lost them", async () => {
         const [id] = (await office.enqueue(planner)) as [string];
         const lost = await claimed();

@@ -35,7 +35,7 @@ for (const { name, open } of DATABASES) {
     after(() => test.close());
 
     const set = (id: string, status: FunctionTaskStatus) =>
-      office.query(
+      office.write(
         `update task_queue set status = '${status}', error_message = 'said' where task_id = '${id}'`,
       );
 

@@ -11,6 +11,8 @@ import { BREAKS, type Break } from "./breaks.ts";
  * tests notice each. `node test/breaks/run.ts [part of a name]`.
  */
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+/** Installed packages, some hundred MB of them. */
+const SERVERS = join(ROOT, "test/servers");
 const wanted = process.argv[2] ?? "";
 const chosen = BREAKS.filter(({ name }) => name.includes(wanted));
 for (const mistake of chosen) brokenSource(mistake);
@@ -33,7 +35,8 @@ async function catches(mistake: Break, databaseUrl: string): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), "quarry-break-"));
   try {
     for (const part of ["src", "test", "migrations", "package.json"])
-      cpSync(join(ROOT, part), join(folder, part), { recursive: true });
+      cpSync(join(ROOT, part), join(folder, part), { recursive: true, filter: (path) => path !== SERVERS });
+    symlinkSync(SERVERS, join(folder, "test/servers"));
     symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
     const file = join(folder, mistake.file);
     const source = readFileSync(file, "utf8");

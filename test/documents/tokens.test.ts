@@ -11,7 +11,8 @@ import { DATABASES, type TestDatabase } from "../support/databases.ts";
 import type { ChatRequest } from "../support/model-chat.ts";
 import { type ModelServerOptions, startModelServer } from "../support/model-server.ts";
 import { toPng } from "../support/png.ts";
-import { openPipeline, type Pipeline, vectorOf } from "./parts.ts";
+import { entitiesAnswer, nothing } from "../support/reading-model.ts";
+import { openPipeline, type Pipeline, until, vectorOf } from "./parts.ts";
 
 const NONE = { ocr: 0, vector: 0, graphrag: 0 };
 
@@ -62,10 +63,8 @@ for (const { name, open } of DATABASES)
       });
       return { database, server, pipeline, asked };
     };
-    const plainChat = ({ system, messages, pictures }: ChatRequest) => {
-      if (pictures!.length > 0) return "A scan by Bob.";
-      return emptyAnswer(system, messages[0]!.content);
-    };
+    const plainChat = (asked: ChatRequest) =>
+      asked.pictures!.length > 0 ? "A scan by Bob." : entitiesAnswer(asked, nothing);
 
     it("are counted by phase when they are spent, and what is known costs none", async (t) => {
       const { database, server, pipeline, asked } = await opened(t, { chat: plainChat });
@@ -80,7 +79,9 @@ for (const { name, open } of DATABASES)
 
       await pipeline.documents.redo(id, "ocr");
       await pipeline.drain();
-      assert.deepEqual((await pipeline.documents.show(id)).tokens, tokens);
+      // Whoever wants a page read again pays for that; what follows from the same text is known.
+      const again = { ...tokens, ocr: 2 * tokens.ocr };
+      assert.deepEqual((await pipeline.documents.show(id)).tokens, again);
       const twin = await add(pipeline, database, "b.txt", "Ada wrote a book.\f[scan]");
       await pipeline.drain();
       assert.deepEqual((await pipeline.documents.show(twin)).tokens, NONE);
@@ -123,9 +124,14 @@ for (const { name, open } of DATABASES)
     });
 
     it("a text that the model cannot read costs its own tries and not its neighbours'", async (t) => {
-      const chat = ({ system, messages }: ChatRequest) =>
-        messages[0]!.content.includes("poison") ? "never JSON" : emptyAnswer(system, messages[0]!.content);
+      const chat = (asked: ChatRequest) =>
+        asked.messages[0]!.content.includes("poison") ? "never JSON" : entitiesAnswer(asked, nothing);
       const { database, server, pipeline } = await opened(t, { chat });
+      const { entities } = pipeline.parts;
+      const extract = entities.extract.bind(entities);
+      entities.extract = async () => {
+        throw new QuarryError("model_unavailable", "it is away, until all chunks wait for it");
+      };
       const id = await add(
         pipeline,
         database,
@@ -134,7 +140,20 @@ for (const { name, open } of DATABASES)
           "\f",
         ),
       );
-      await pipeline.drain();
+      const crew = await pipeline.crew();
+      const delayed = "from task_queue_chunk where graphrag_run_after is not null";
+      const count = async () =>
+        Number((await database.database.query(`select count(*) as n ${delayed}`))[0]!.n);
+      await until(async () => (await count()) === 16);
+      entities.extract = extract;
+      // All of them at once, and tries without the pauses between them.
+      await until(async () => {
+        const sql =
+          "update task_queue_chunk set graphrag_run_after = null where graphrag_run_after is not null";
+        await database.database.query(sql);
+        return (await pipeline.documents.progress()).open === 0;
+      });
+      await crew.stop();
       const { state, failures } = await pipeline.documents.show(id);
       assert.equal(state, "partial");
       assert.deepEqual(
@@ -152,14 +171,6 @@ for (const { name, open } of DATABASES)
       assert.ok([...readings.values()].every((times) => times <= 5));
     });
   });
-
-function emptyAnswer(system: string, content: string): string {
-  const fence = /<<<([0-9a-f]{24}) /.exec(system)![1]!;
-  const numbers = [...content.matchAll(new RegExp(`<<<${fence} (\\d+)`, "g"))].map((match) =>
-    Number(match[1]),
-  );
-  return JSON.stringify({ texts: numbers.map((text) => ({ text, entities: [], relations: [] })) });
-}
 
 const STRIPES = toPng({
   width: 80,

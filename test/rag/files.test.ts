@@ -19,6 +19,7 @@ import { writeErrorRecord } from "../../src/rag/error-record.ts";
 import { errorFields, RagError } from "../../src/rag/errors.ts";
 import { openSource, targetFolder } from "../../src/rag/folders.ts";
 import { takeFile } from "../../src/rag/intake.ts";
+import { shortHash } from "../../src/rag/moves.ts";
 import { type Rag, readRags } from "../../src/rag/settings.ts";
 
 describe("files of a RAG", () => {
@@ -155,6 +156,8 @@ describe("error records", () => {
       ...errorFields(new RagError("ERR_PDF_INVALID", error), "a.pdf"),
     });
     await writeErrorRecord(folder, "a.pdf", record("rag-r-1-aaaaaaaa", "first"));
+    // A worker that was killed while it wrote leaves its half; whoever writes next takes it away.
+    await writeFile(join(folder, `.${shortHash("rag-r-1-aaaaaaaa")}.0123.part`), "half a rec");
     await writeErrorRecord(folder, "a.pdf", record("rag-r-1-aaaaaaaa", "again"));
     await writeErrorRecord(folder, "a.pdf", record("rag-r-1-bbbbbbbb", "another job"));
     await link(join(folder, "a.pdf.error.json"), join(folder, "b.pdf.error.json"));

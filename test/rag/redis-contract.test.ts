@@ -3,10 +3,20 @@ import { execFile } from "node:child_process";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { promisify } from "node:util";
 import fc from "fast-check";
-import { Crew, createWorker, defineLane, done, failed, prepareQueue, retry } from "../../src/index.ts";
+import {
+  Crew,
+  createWorker,
+  defineLane,
+  done,
+  failed,
+  isQuarryError,
+  prepareQueue,
+  retry,
+} from "../../src/index.ts";
 import { MESSAGE_BYTES_MAX } from "../../src/rag/message.ts";
 import { ragQueue } from "../../src/rag/queue.ts";
 import { openRedisQueue } from "../../src/rag/redis-queue.ts";
+import { cutLine } from "../support/cut-line.ts";
 import { DATABASES } from "../support/databases.ts";
 import { freshRedis } from "../support/redis.ts";
 import { aMessage, LEASE_MS, openPlace, type Place } from "./places.ts";
@@ -37,6 +47,18 @@ command("HSET", f"rag:ingest:job:{job_id}", "status", "submitted", "submitted_at
 command("LPUSH", "rag:ingest:queue", json.dumps(message))
 print(job_id)
 `;
+
+/** The connection is made again by itself, a moment later. */
+async function untilAnswered<T>(ask: () => Promise<T>): Promise<T> {
+  for (let tries = 0; ; tries++) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (tries === 200 || !isQuarryError(error, "redis_unavailable")) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+}
 
 describe("the contract as other programs see it", () => {
   let place: Place;
@@ -327,6 +349,62 @@ describe("the contract as other programs see it", () => {
     }
     const [one] = await claim();
     assert.deepEqual([one!.key, one!.attempt], [message.job_id, 1]);
+  });
+
+  it("a claim whose answer was lost is given back at the next one, and costs no try", async () => {
+    const messages = [aMessage(place), aMessage(place)];
+    const line = await cutLine(redis().url);
+    const rag = openRedisQueue({
+      ...{ url: line.url, database: place.database, queue: store().queue },
+      now: () => place.clock.now(),
+    });
+    try {
+      await place.push(JSON.stringify(messages[0]));
+      const [held] = await rag.store.claim({ worker: "w1", limit: 1 });
+      await place.push(JSON.stringify(messages[1]));
+      const isSwallowed = line.swallowNext();
+      await assert.rejects(rag.store.claim({ worker: "w1", limit: 5 }), (error) =>
+        isQuarryError(error, "redis_unavailable"),
+      );
+      await isSwallowed;
+      assert.deepEqual(await place.whereabouts(messages[1]!.job_id), ["processing"]);
+      const again = await untilAnswered(() => rag.store.claim({ worker: "w1", limit: 5 }));
+      assert.deepEqual(
+        again.map(({ key, attempt }) => [key, attempt]),
+        [[messages[1]!.job_id, 1]],
+      );
+      assert.deepEqual([...(await rag.store.extend([held!]))], [held!.key]);
+    } finally {
+      await rag.close();
+      await line.close();
+    }
+  });
+
+  it("a settlement whose answer was lost is recognised and not counted twice", async () => {
+    const message = aMessage(place);
+    await place.push(JSON.stringify(message));
+    const line = await cutLine(redis().url);
+    const rag = openRedisQueue({
+      ...{ url: line.url, database: place.database, queue: store().queue },
+      now: () => place.clock.now(),
+    });
+    try {
+      const [one] = await rag.store.claim({ worker: "w1", limit: 1 });
+      const settlements = [{ claim: one!, outcome: retry("x", 5_000) }];
+      const isSwallowed = line.swallowNext();
+      await assert.rejects(rag.store.settle(settlements), (error) =>
+        isQuarryError(error, "redis_unavailable"),
+      );
+      await isSwallowed;
+      const verdicts = await untilAnswered(() => rag.store.settle(settlements, { isRepeat: true }));
+      assert.deepEqual(verdicts, ["retrying"]);
+      assert.equal((await rag.read(message.job_id))!.retry_count, 1);
+      const [row] = await place.database.query("select status, retry_count from rag_jobs");
+      assert.deepEqual({ ...row }, { status: "queued", retry_count: 1 });
+    } finally {
+      await rag.close();
+      await line.close();
+    }
   });
 
   it("tokens go on rising in a Redis that was emptied", async () => {

@@ -8,8 +8,8 @@ let ownServices: Promise<Services> | undefined;
  * An empty database of its own for a test. Under `npm test` on the server that serves all test files; in a test
  * file run by hand on one started at the first call, which goes away with the process.
  */
-export async function freshPostgres(): Promise<{ url: string; drop(): Promise<void> }> {
-  const serverUrl = await findServer();
+export async function freshPostgres(server?: string): Promise<{ url: string; drop(): Promise<void> }> {
+  const serverUrl = server ?? (await findServer());
   const name = `quarry_test_${randomBytes(8).toString("hex")}`;
   await execute(serverUrl, `create database ${name}`);
   const url = new URL(serverUrl);

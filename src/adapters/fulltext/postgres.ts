@@ -2,16 +2,8 @@ import type { Database, Row, Session } from "../../database/database.ts";
 import type { TextEntry, TextIndex } from "../fulltext.ts";
 import type { Hit, IndexFilter } from "../vectors.ts";
 import { quoted, Stems, vectorText, wordsOf } from "./lexemes.ts";
-import {
-  CONTENT_WEIGHT,
-  CONTEXT_WEIGHT,
-  COUNTED_MAX,
-  type CountedTerm,
-  FREQUENCY_SMOOTHING,
-  MATCHES_MAX,
-  partByMatches,
-  rarityOf,
-} from "./ranking.ts";
+import { scoreOf, type Term } from "./postgres-rank.ts";
+import { COUNTED_MAX, type CountedTerm, MATCHES_MAX, partByMatches, rarityOf } from "./ranking.ts";
 import { termsOf } from "./terms.ts";
 
 const LOCK = 7310_0003;
@@ -69,12 +61,6 @@ const SHARES = {
   name: "fulltext.shares",
   sql: "select common.lexeme, common.share from pg_stats, unnest(most_common_elems::text::text[], most_common_elem_freqs) as common (lexeme, share) where schemaname = current_schema() and tablename = 'chunk_words' and attname = 'words' and common.lexeme = any($1::text[])",
 };
-
-interface Term {
-  readonly lexemes: readonly string[];
-  /** As a tsquery: the words of a term stand side by side. */
-  readonly term: string;
-}
 
 interface Scope {
   readonly params: readonly [tenant: string, collection: string | null, documents: readonly string[] | null];
@@ -158,12 +144,12 @@ async function search(
   const present = counted.filter(({ matches }) => matches > 0);
   if (present.length === 0) return [];
   const expression = `${scope.mark} & (${await expressionOf(session, present, scope)})`;
-  const { sql, params } = rank(present, scope.lengthMean);
-  const rows = await session.query<FoundText>(`${sql} limit ${limit}`, [
-    ...scope.params,
-    expression,
-    ...params,
-  ]);
+  const params = [...scope.params, expression];
+  const score = scoreOf(present, { lengthMean: scope.lengthMean, params });
+  const rows = await session.query<FoundText>(
+    `select chunk_id, document_id, ${score} as score from chunk_words where words @@ $4::tsquery and ${INSIDE} order by score desc, id limit ${limit}`,
+    params,
+  );
   const best = counted.reduce((sum, { rarity }) => sum + rarity, 0);
   return rows.map((row) => ({
     chunkId: row.chunk_id,
@@ -234,40 +220,6 @@ async function expressionOf(
   const together = common.join(" & ");
   const [row] = await session.query<Counts>(COUNT, [...scope.params, [together], [0], scope.mark]);
   return row!.matches <= MATCHES_MAX ? `${any} | (${together})` : any;
-}
-
-/** ts_rank of a word that stands once in a text: it adds 1/1, 1/4, 1/9, … for each time and divides by their sum. */
-const RANK_OF_ONE = 6 / Math.PI ** 2;
-/** How often a word stands in a text is `rank / (1 - rank)` times this, within 3 in 100, with what the text says twice. */
-const FREQUENCY_OF_RANK = (CONTENT_WEIGHT * (1 - RANK_OF_ONE)) / RANK_OF_ONE;
-/** The label's weight that makes a word in the headings count as often as it should beside one in the text. */
-const CONTEXT_LABEL = CONTEXT_WEIGHT / (FREQUENCY_OF_RANK + CONTEXT_WEIGHT) / RANK_OF_ONE;
-const LABELS = `'{${CONTEXT_LABEL.toFixed(4)}, 0, 0, 1}'`;
-
-/**
- * BM25 by way of ts_rank, which PostgreSQL reckons in C: `frequency / (frequency + k1 * length)` for each term, times
- * its rarity. $4 is what is looked for; the terms' own parameters follow.
- */
-function rank(
-  terms: readonly (Term & CountedTerm)[],
-  lengthMean: number,
-): { sql: string; params: unknown[] } {
-  const params: unknown[] = [];
-  const mark = (param: unknown, type: string) => `$${params.push(param) + 4}::${type}`;
-  const smoothing = FREQUENCY_SMOOTHING / FREQUENCY_OF_RANK;
-  const length = `(0.25 + 0.75 * length / ${mark(lengthMean, "float8")})`;
-  const scores = terms.map(({ lexemes, term, rarity }) => {
-    const ranks = lexemes.map((lexeme) => `ts_rank(${LABELS}, words, ${mark(quoted(lexeme), "tsquery")})`);
-    const isPhrase = lexemes.length > 1;
-    const found = isPhrase
-      ? `case when words @@ ${mark(term, "tsquery")} then least(${ranks.join(", ")}) end`
-      : ranks[0]!;
-    return `${mark(rarity, "float8")} * coalesce(1 / (1 + ${smoothing} * ${length} * (1 / nullif(${found}, 0)::float8 - 1)), 0)`;
-  });
-  return {
-    params,
-    sql: `select chunk_id, document_id, ${scores.join(" + ")} as score from chunk_words where words @@ $4::tsquery and ${INSIDE} order by score desc, id`,
-  };
 }
 
 type ScopeRow = Row & { inside: number; texts: number; estimate: number; length: number };

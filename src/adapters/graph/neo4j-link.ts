@@ -1,6 +1,6 @@
 import neo4j, { type Driver, type ManagedTransaction, Neo4jError, type RecordShape } from "neo4j-driver";
-import { messageOf, QuarryError } from "../../errors.ts";
-import { hideSecrets } from "../../log.ts";
+import { isQuarryError, messageOf, QuarryError } from "../../errors.ts";
+import { hideSecrets, type Log } from "../../log.ts";
 import { SCHEMA } from "./cypher.ts";
 
 export interface Neo4jSettings {
@@ -13,24 +13,29 @@ export interface Neo4jSettings {
   readonly database?: string | undefined;
   /** How long a write is tried again while the server says that trying again may help. */
   readonly retryMsMax?: number | undefined;
+  readonly log?: Log | undefined;
 }
 
 /** Runs statements; each awaits the one before. */
 export type Run = (statement: string, params?: Record<string, unknown>) => Promise<RecordShape[]>;
 
-const RETRY_MS_MAX = 10_000;
+const RETRY_MS_MAX = 5_000;
 const CONNECT_WITHIN_MS = 5_000;
 const ACQUIRE_WITHIN_MS = 15_000;
 /** A connection that was idle for as long is asked whether it still is one. */
 const LIVENESS_AFTER_MS = 30_000;
 const TRANSACTION_MS_MAX = 120_000;
 const OUT_OF_MEMORY = /OutOfMemory/;
+/** Another deleted what this had found, while it waited to write it. Looked for again it is not there. */
+const GONE = "Neo.ClientError.Statement.EntityNotFound";
+const AGAIN_MAX = 3;
 
-/** The driver with its constraints and indexes made, and its errors in our words. Opening it asks nobody anything. */
+/** The driver, with constraints and indexes made before anything is written, and its errors in our words. */
 export class Neo4jLink {
   readonly #settings: Neo4jSettings;
   readonly #driver: Driver;
   #schema: Promise<void> | undefined;
+  #isAway = false;
   #isClosed = false;
 
   constructor(settings: Neo4jSettings) {
@@ -56,19 +61,25 @@ export class Neo4jLink {
   write<T>(work: (run: Run) => Promise<T>): Promise<T> {
     return this.#told(async () => {
       await this.#ready();
-      return this.#transaction(work);
+      for (let again = 0; ; again++) {
+        try {
+          return await this.#transaction(work);
+        } catch (error) {
+          const isGone = error instanceof Neo4jError && error.code === GONE;
+          if (!isGone || again === AGAIN_MAX) throw error;
+        }
+      }
     });
   }
 
   /** Somebody waits for the answer, and can do without it: it is asked for twice and no more. */
   read(statement: string, params: Record<string, unknown>): Promise<RecordShape[]> {
-    return this.#told(async () => {
-      await this.#ready();
-      return this.#ask(statement, params).catch((error) => {
+    return this.#told(() =>
+      this.#ask(statement, params).catch((error) => {
         if (!neo4j.isRetryableError(error)) throw error;
         return this.#ask(statement, params);
-      });
-    });
+      }),
+    );
   }
 
   async close(): Promise<void> {
@@ -101,7 +112,7 @@ export class Neo4jLink {
     }
   }
 
-  /** A server that was away when this began may come later. */
+  /** Before the first write. A server that was away when this began may come later. */
   #ready(): Promise<void> {
     this.#schema ??= this.#makeSchema().catch((error) => {
       this.#schema = undefined;
@@ -117,9 +128,16 @@ export class Neo4jLink {
   async #told<T>(work: () => Promise<T>): Promise<T> {
     if (this.#isClosed) throw this.#closed();
     try {
-      return await work();
+      const answer = await work();
+      this.#isAway = false;
+      return answer;
     } catch (error) {
-      throw this.#isClosed ? this.#closed() : this.#inOurWords(error);
+      const told = this.#isClosed ? this.#closed() : this.#inOurWords(error);
+      if (isQuarryError(told, "store_unavailable") && !this.#isAway) {
+        this.#isAway = true;
+        this.#settings.log?.warn({ error: told.message }, "the graph's store is away: what needs it waits");
+      }
+      throw told;
     }
   }
 

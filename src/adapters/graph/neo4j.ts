@@ -18,7 +18,8 @@ export function openNeo4jGraph(settings: Neo4jSettings): GraphStore {
     },
 
     async remove({ documentId, chunkKeys }) {
-      const found = await link.read(cypher.CHUNKS_OF_DOCUMENT, { documentId });
+      // Of a cluster, only where writes go is all that was written known to be.
+      const found = await link.write((run) => run(cypher.CHUNKS_OF_DOCUMENT, { documentId }));
       const wanted = chunkKeys && new Set(chunkKeys);
       const keys = found.map(({ key }) => String(key)).filter((key) => wanted?.has(key) ?? true);
       for (const part of partsOf(keys))

@@ -35,6 +35,7 @@ class QdrantVectors implements VectorStore {
   readonly #client: QdrantClient;
   readonly #names: ReturnType<typeof qdrantNames>;
   readonly #made = new Map<string, Promise<void>>();
+  #known: ReadonlySet<string> = new Set();
   /** A document stays in its collection; which documents were already looked for in the others. */
   readonly #homes = new Map<string, string>();
 
@@ -100,20 +101,25 @@ class QdrantVectors implements VectorStore {
 
   async close(): Promise<void> {}
 
-  async #write(collection: string, points: readonly (readonly [string, Point])[]): Promise<void> {
-    const name = this.#names.nameOf(collection);
-    const send = async (some: typeof points) => {
+  /** What has come into a collection leaves the others. Asked once for a document: it stays where it is. */
+  async #write(collection: string, points: readonly NamedPoint[]): Promise<void> {
+    const home = this.#names.nameOf(collection);
+    const moved = points.filter(([, { documentId }]) => this.#homes.get(documentId) !== collection);
+    const [names] = await Promise.all([
+      moved.length > 0 ? this.#list(this.#names.ofModel) : [],
+      this.#send(home, points),
+    ]);
+    const ids = moved.map(([id]) => id);
+    for (const name of names)
+      if (name !== home) await this.#unlessGone(() => this.#client.delete(name, { wait: true, points: ids }));
+    if (this.#homes.size > HOMES_MAX) this.#homes.clear();
+    for (const [, { documentId }] of moved) this.#homes.set(documentId, collection);
+  }
+
+  async #send(name: string, points: readonly NamedPoint[]): Promise<void> {
+    const send = async (some: readonly NamedPoint[]) => {
       await this.#make(name);
-      await this.#ask(() =>
-        this.#client.upsert(name, {
-          wait: true,
-          points: some.map(([id, { vector, tenant, documentId, chunkId }]) => ({
-            id,
-            vector: numbersOf(vector),
-            payload: { tenant, document: documentId, chunk: chunkId, collection },
-          })),
-        }),
-      );
+      await this.#ask(() => this.#client.upsert(name, { wait: true, points: some.map(stored) }));
     };
     for (let start = 0; start < points.length; start += POINTS_PER_REQUEST) {
       const some = points.slice(start, start + POINTS_PER_REQUEST);
@@ -124,19 +130,6 @@ class QdrantVectors implements VectorStore {
         return send(some);
       });
     }
-    await this.#leaveOthers(collection, points);
-  }
-
-  async #leaveOthers(collection: string, points: readonly (readonly [string, Point])[]): Promise<void> {
-    const moved = points.filter(([, { documentId }]) => this.#homes.get(documentId) !== collection);
-    if (moved.length === 0) return;
-    const ids = moved.map(([id]) => id);
-    const home = this.#names.nameOf(collection);
-    await this.#inEach((name) =>
-      name === home ? undefined : this.#client.delete(name, { wait: true, points: ids }),
-    );
-    if (this.#homes.size > HOMES_MAX) this.#homes.clear();
-    for (const [, { documentId }] of moved) this.#homes.set(documentId, collection);
   }
 
   /** Two processes may do it at once; each step may be repeated. */
@@ -165,19 +158,25 @@ class QdrantVectors implements VectorStore {
       await this.#ask(() => this.#client.createPayloadIndex(name, { field_name, field_schema, wait: true }));
   }
 
-  /** In one collection, or in all of this model's. One that is not there holds nothing. */
+  /** In one collection, or in all of this model's. Those known from before are not kept waiting for the list. */
   async #inEach<T>(work: (name: string) => Promise<T> | undefined, collection?: string): Promise<T[]> {
-    const names =
-      collection === undefined ? await this.#list(this.#names.ofModel) : [this.#names.nameOf(collection)];
-    const answers = await Promise.all(
-      names.map((name) =>
-        this.#ask(async () => work(name)).catch((error) => {
-          if (!isQuarryError(error, "not_found")) throw error;
-          return undefined;
-        }),
-      ),
-    );
-    return answers.filter((answer) => answer !== undefined);
+    const inThese = (names: Iterable<string>) =>
+      Promise.all(Array.from(names, (name) => this.#unlessGone(async () => work(name))));
+    if (collection !== undefined) return present(await inThese([this.#names.nameOf(collection)]));
+    const known = this.#known;
+    const [names, answers] = await Promise.all([this.#list(this.#names.ofModel), inThese(known)]);
+    this.#known = new Set(names);
+    return present([...answers, ...(await inThese(names.filter((name) => !known.has(name))))]);
+  }
+
+  /** A collection that is not there holds nothing. */
+  async #unlessGone<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await this.#ask(work);
+    } catch (error) {
+      if (isQuarryError(error, "not_found")) return undefined;
+      throw error;
+    }
   }
 
   async #list(prefix: string): Promise<string[]> {
@@ -194,6 +193,13 @@ class QdrantVectors implements VectorStore {
   }
 }
 
+type NamedPoint = readonly [id: string, point: Point];
+
+function stored([id, { vector, tenant, documentId, chunkId, collection }]: NamedPoint) {
+  const payload = { tenant, document: documentId, chunk: chunkId, collection };
+  return { id, vector: numbersOf(vector), payload };
+}
+
 function connect({ url, apiKey, timeoutMs = TIMEOUT_MS }: QdrantSettings): QdrantClient {
   const { protocol, hostname, port, pathname } = new URL(url);
   // A URL does not keep the port that its protocol has anyway.
@@ -203,8 +209,12 @@ function connect({ url, apiKey, timeoutMs = TIMEOUT_MS }: QdrantSettings): Qdran
     port: port !== "" ? Number(port) : isPortGiven ? null : DEFAULT_PORT,
     prefix: pathname.replace(/\/+$/, ""),
     timeout: timeoutMs,
-    // As a header: the client's own option writes to the console.
-    ...(apiKey !== undefined && { headers: { "api-key": apiKey } }),
+    headers: {
+      // Qdrant sends compressed answers in two packets, and the second waits 40 ms for the first to be acknowledged.
+      "accept-encoding": "identity",
+      // As a header: the client's own option writes to the console.
+      "api-key": apiKey,
+    },
     checkCompatibility: false,
   });
 }
@@ -222,8 +232,15 @@ function hitOf({ score, payload }: Schemas["ScoredPoint"]): Hit {
   return { chunkId: String(payload?.chunk), documentId: String(payload?.document), score };
 }
 
+function present<T>(answers: readonly (T | undefined)[]): T[] {
+  return answers.filter((answer) => answer !== undefined);
+}
+
 function numbersOf(vector: Float32Array): number[] {
-  return Array.from(vector, (value) => Math.round(value * DIGITS_SCALE) / DIGITS_SCALE);
+  const numbers = new Array<number>(vector.length);
+  for (let at = 0; at < vector.length; at++)
+    numbers[at] = Math.round(vector[at]! * DIGITS_SCALE) / DIGITS_SCALE;
+  return numbers;
 }
 
 function translated(error: unknown, host: string): QuarryError {

@@ -22,6 +22,8 @@ export function initialPlanning(parts: AgentParts): AgentFunction {
       const { user_question: question, instruction } = task.payload;
       const entity = { table: "planners", id: task.entityId } as const;
       await planners.begin(database, entity);
+      // Nobody wants the answer any more.
+      if ((await planners.read(task.entityId)).status === "FAILED") return undefined;
       const { value, tokens, notes } = await byModelOr(parts, task, {
         ask: async (llm) => {
           const { workers } = await completeAs(llm, planningPrompt({ question, instruction }), task.signal);

@@ -17,6 +17,8 @@ export function synthesis(parts: AgentParts): AgentFunction {
     payload: z.object({}),
     run: async (task) => {
       const planner = await planners.read(task.entityId);
+      // Nobody wants the answer any more.
+      if (planner.status === "FAILED") return undefined;
       const workers = await planners.workers(task.entityId);
       const made = await byModelOr(parts, task, {
         ask: (llm) => written(llm, planner, workers, task.signal),
@@ -28,9 +30,9 @@ export function synthesis(parts: AgentParts): AgentFunction {
       return {
         also: async (transaction) => {
           const entity = { table: "planners", id: task.entityId } as const;
-          const found = { answer, citations, notes: [...told], tokens_used: made.tokens };
-          await planners.change(transaction, entity, found);
-          await planners.complete(transaction, task.entityId);
+          const isWanted = await planners.complete(transaction, task.entityId);
+          const found = isWanted && { answer, citations, notes: [...told] };
+          await planners.change(transaction, entity, { ...found, tokens_used: made.tokens });
         },
       };
     },

@@ -23,7 +23,7 @@ export function taskCreation({ planners, database }: AgentParts): AgentFunction 
       return {
         also: async (transaction) => {
           await planners.hire(transaction, entityId, hired);
-          await planners.change(transaction, { table: "planners", id: entityId }, { phase: "working" });
+          await planners.expectWorkers(transaction, entityId);
         },
         next: hired.map(({ id }) => ({
           entity_type: "worker",

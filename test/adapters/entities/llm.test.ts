@@ -1,45 +1,17 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { extractFrom } from "../../../src/adapters/entities/find.ts";
 import { openLlmEntities } from "../../../src/adapters/entities/llm.ts";
 import type { EntityExtractor } from "../../../src/adapters/entities.ts";
 import { openOllamaLlm } from "../../../src/adapters/llm/ollama.ts";
 import { openOpenAiLlm } from "../../../src/adapters/llm/openai.ts";
 import type { ChatRequest } from "../../support/model-chat.ts";
 import { type ModelServer, startModelServer } from "../../support/model-server.ts";
+import { type Claims, entitiesAnswer, nothing } from "../../support/reading-model.ts";
 import { testEntities } from "./conformance.ts";
-
-type Answer = { entities: object[]; relations: object[] };
-
-/** The texts that a model is shown, in their order, as they stand between the fences. */
-function textsIn({ system, messages }: ChatRequest): string[] {
-  const fence = /<<<([0-9a-f]{24}) /.exec(system)![1]!;
-  const quoted = new RegExp(`<<<${fence} \\d+\\n([\\s\\S]*?)\\n${fence}>>>`, "g");
-  return [...messages[0]!.content.matchAll(quoted)].map((match) => match[1]!);
-}
-
-function answerOf(texts: readonly string[], read: (text: string) => Answer): string {
-  return JSON.stringify({ texts: texts.map((text, index) => ({ text: index + 1, ...read(text) })) });
-}
-
-/** A model that reads as well as the local rules do. */
-function byRules(text: string): Answer {
-  const { entities, relations } = extractFrom(text);
-  return {
-    entities: entities.map(({ name, type, confidence }) => ({ name, type, confidence })),
-    relations: relations.map(({ source, target, type, confidence, start, end }) => ({
-      source: entities[source]!.name,
-      target: entities[target]!.name,
-      type,
-      confidence,
-      evidence: text.slice(start, end),
-    })),
-  };
-}
 
 for (const protocol of ["OpenAI", "Ollama"] as const) {
   testEntities(`a language model, asked as ${protocol} is (the in-repo server)`, async () => {
-    const server = await startModelServer({ chat: (asked) => answerOf(textsIn(asked), byRules) });
+    const server = await startModelServer({ chat: (asked) => entitiesAnswer(asked) });
     const shared = { timeoutMs: 60_000 };
     const llm =
       protocol === "OpenAI"
@@ -55,15 +27,15 @@ describe("entities by a language model", () => {
   let server: ModelServer;
   let extractor: EntityExtractor;
   let asked: ChatRequest[];
-  let says: (text: string) => Answer;
+  let says: (text: string) => Claims;
 
   beforeEach(async () => {
     asked = [];
-    says = () => ({ entities: [], relations: [] });
+    says = nothing;
     server = await startModelServer({
       chat: (request) => {
         asked.push(request);
-        return answerOf(textsIn(request), (text) => says(text));
+        return entitiesAnswer(request, (text) => says(text));
       },
     });
     extractor = openLlmEntities(
@@ -147,7 +119,12 @@ describe("entities by a language model", () => {
   });
 
   it("an answer that does not fit, or leaves a text out, is asked for once more; both are paid for", async () => {
-    for (const wrong of ['{"texts":[]}', "not JSON", answerOf(["a", "b"], says), '{"texts":[{"text":2}]}']) {
+    for (const wrong of [
+      '{"texts":[]}',
+      "not JSON",
+      '{"texts":[{"text":1,"entities":[],"relations":[]},{"text":2,"entities":[],"relations":[]}]}',
+      '{"texts":[{"text":2}]}',
+    ]) {
       const before = server.answered.tokens;
       server.misbehave({ kind: "says", text: wrong });
       const found = await read("Ada wrote.");

@@ -4,6 +4,7 @@ import { after, before, describe, it } from "node:test";
 import { openNeo4jGraph } from "../../../src/adapters/graph/neo4j.ts";
 import type { Neo4jSettings } from "../../../src/adapters/graph/neo4j-link.ts";
 import type { ChunkGraph, GraphStore } from "../../../src/adapters/graph.ts";
+import { createLog } from "../../../src/log.ts";
 import {
   BOLT_DATABASE,
   BOLT_PASSWORD,
@@ -71,12 +72,13 @@ describe("a graph in Neo4j, with a server that fails (the in-repo stand-in)", ()
   });
   const nameIn = ({ extraction }: ChunkGraph) => extraction.entities[0]!.name;
 
-  it("a deadlock, a lost leader and a cut connection are tried again, and nothing is written twice", async () => {
+  it("a deadlock, a lost leader, a cut connection and a deletion by another are tried again, nothing is written twice", async () => {
     const graph = open({ url: server.url.replace("bolt://", "neo4j://") });
     const faults = [
       { on: "RUN", statement: "MERGE (e:", code: "Neo.TransientError.Transaction.DeadlockDetected" },
       { on: "COMMIT", code: "Neo.ClientError.Cluster.NotALeader" },
       { on: "RUN", statement: "DELETE m", code: "cut" },
+      { on: "RUN", statement: "MERGE (e:", code: "Neo.ClientError.Statement.EntityNotFound" },
     ] as const;
     for (const fault of faults) {
       const chunk = written();
@@ -104,7 +106,7 @@ describe("a graph in Neo4j, with a server that fails (the in-repo stand-in)", ()
   it("what is refused is told at once and leaves nothing behind", async () => {
     const graph = open();
     const chunk = written();
-    await graph.check();
+    await graph.put([written()]);
     const { begun } = server.counts;
     const code = "Neo.ClientError.Schema.ConstraintValidationFailed";
     server.fail({ on: "RUN", statement: "[m:MENTIONS]->(e)", code });
@@ -116,7 +118,7 @@ describe("a graph in Neo4j, with a server that fails (the in-repo stand-in)", ()
 
   it("too little memory is not taken for an outage: less at once may fit", async () => {
     const graph = open({ retryMsMax: 1 });
-    await graph.check();
+    await graph.put([written()]);
     const code = "Neo.TransientError.General.MemoryPoolOutOfMemoryError";
     const fault = { on: "RUN", statement: "MERGE (c:", code } as const;
     server.fail(fault, fault);
@@ -126,11 +128,11 @@ describe("a graph in Neo4j, with a server that fails (the in-repo stand-in)", ()
 
   it("a server that is away is store_unavailable, and is found again without being opened anew", async () => {
     const away = await startBoltServer();
-    const graph = openNeo4jGraph({
+    const logged: string[] = [];
+    const graph = open({
       url: away.url,
-      user: BOLT_USER,
-      password: BOLT_PASSWORD,
       retryMsMax: 50,
+      log: createLog({ destination: { write: (line) => void logged.push(line) } }),
     });
     await away.leave();
     const chunk = written();
@@ -138,6 +140,8 @@ describe("a graph in Neo4j, with a server that fails (the in-repo stand-in)", ()
     await assert.rejects(graph.put([chunk]), gone);
     await assert.rejects(graph.find(["x"], { tenant }), gone);
     await assert.rejects(graph.check(), gone);
+    assert.equal(logged.length, 1, "said once, not with each try");
+    assert.doesNotMatch(logged[0]!, /canary/);
     await away.listen();
     await graph.put([chunk]);
     assert.equal((await graph.find([nameIn(chunk)], { tenant })).length, 1);

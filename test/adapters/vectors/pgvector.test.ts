@@ -118,18 +118,10 @@ describe("how well pgvector finds the nearest", () => {
       ...{ chunkId: "a", documentId: crypto.randomUUID(), tenant: TENANT, collection: "c" },
       vector: Float32Array.from({ length: 8 }, (_none, at) => Math.sin(at + 1)),
     };
-    const versions = async () =>
-      (
-        await database.query(
-          "select relname from pg_class where relname like 'vectors_again_%' and relkind = 'r'",
-        )
-      ).length === 1
-        ? (
-            await database.query(
-              `select xmin::text as version from ${(await database.query("select relname from pg_class where relname like 'vectors_again_%' and relkind = 'r'"))[0]!.relname}`,
-            )
-          ).map((row) => row.version)
-        : [];
+    const [table] = await database.query(
+      "select relname as name from pg_class where relname like 'vectors_again_%' and relkind = 'r'",
+    );
+    const versions = () => database.query(`select xmin::text as version from ${table!.name}`);
     await store.upsert([point]);
     const first = await versions();
     await store.upsert([point]);
