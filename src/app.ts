@@ -44,6 +44,7 @@ import { Crew } from "./queue/crew.ts";
 import type { Queue } from "./queue/declaration.ts";
 import { createJanitor, type Janitor, type Tended } from "./queue/janitor.ts";
 import type { LaneDeclaration } from "./queue/lane.ts";
+import type { LaneStore } from "./queue/lane-store.ts";
 import { checkedLane, Pauses } from "./queue/pauses.ts";
 import { prepareQueue } from "./queue/prepare.ts";
 import { RemoteWork } from "./queue/remote.ts";
@@ -325,7 +326,9 @@ class App implements Quarry {
   }
 
   #tended(): Tended[] {
-    return [...queuesOf(this.#app), ...this.#ragLanes().map(({ store }) => store!)];
+    const { taskQueue, tasks } = this.#app;
+    const tables = queuesOf(this.#app).filter(({ name }) => name !== taskQueue.name);
+    return [...tables, tasks.store as LaneStore<object>, ...this.#ragLanes().map(({ store }) => store!)];
   }
 
   #itemLanes(): LaneDeclaration<object>[] {

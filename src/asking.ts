@@ -3,6 +3,7 @@ import type { TextIndex } from "./adapters/fulltext.ts";
 import type { LimitsByService } from "./adapters/model-limits.ts";
 import { type Asked, Asks, type Question } from "./agents/ask.ts";
 import { agentFunctions } from "./agents/functions/all.ts";
+import { Hands } from "./agents/hands.ts";
 import { Planners } from "./agents/planners.ts";
 import { FUNCTION_QUEUE } from "./agents/queue.ts";
 import type { FunctionRegistry } from "./agents/registry.ts";
@@ -64,12 +65,12 @@ export function openAsking(parts: AskingParts): Asking {
   });
   for (const declared of functions) parts.registry.register(declared);
   const asks = new Asks({ database, planners, tasks });
-  const crews = new Set<Crew>();
+  const hands = new Hands(parts.work);
   return {
     asks,
-    ask: (question, options = {}) => answered({ ...parts, asks, crews }, question, options),
+    ask: (question, options = {}) => answered({ ...parts, asks, hands }, question, options),
     close: async () => {
-      for (const crew of crews) await crew.stop();
+      await hands.close();
       await reader.close();
       await llm?.close();
     },
@@ -78,8 +79,7 @@ export function openAsking(parts: AskingParts): Asking {
 
 interface Answering extends AskingParts {
   readonly asks: Asks;
-  /** Those that work here for a question. */
-  readonly crews: Set<Crew>;
+  readonly hands: Hands;
 }
 
 async function answered(
@@ -88,7 +88,7 @@ async function answered(
   { signal = new AbortController().signal, onProgress, ...asked }: AskOptions,
 ): Promise<Asked> {
   signal.throwIfAborted();
-  const { asks } = parts;
+  const { asks, hands } = parts;
   const id = await asks.start({ ...asked, question });
   const over = new AbortController();
   const moved = { atMs: parts.database.clock.monotonic() };
@@ -106,11 +106,8 @@ async function answered(
     throw error;
   } finally {
     over.abort();
-    const crew = await helping;
     // Whoever went away does not wait for what runs.
-    if (signal.aborted) await crew?.worker.hurry();
-    await crew?.stop();
-    if (crew) parts.crews.delete(crew);
+    if (await helping) await hands.leave({ isHurried: signal.aborted });
   }
 }
 
@@ -119,23 +116,23 @@ const LOOK_EVERY_MS = 1_000;
 const STANDSTILL_MS = 15_000;
 
 /**
- * Leaves the work to processes that are at it, and starts it here when there are none or nothing moves. Returns who is
- * to be stopped once it is over.
+ * Leaves the work to processes that are at it, and does it here when there are none or nothing moves. Returns whether
+ * it is done here: then it is to be left once it is over.
  */
 async function lendHands(
-  { database, workers, work, crews, log }: Answering,
+  { database, workers, hands, log }: Answering,
   moved: { readonly atMs: number },
   signal: AbortSignal,
-): Promise<Crew | undefined> {
-  let crew: Crew | undefined;
+): Promise<boolean> {
+  let hasJoined = false;
   let isTold = false;
   while (!signal.aborted) {
     try {
       const isAtIt = (await workers()).some(({ lanes }) => lanes.includes(FUNCTION_QUEUE));
       const isStill = database.clock.monotonic() - moved.atMs > STANDSTILL_MS;
-      if (!crew && (!isAtIt || isStill)) {
-        crew = await work();
-        crews.add(crew);
+      if (!hasJoined && (hands.areAtIt || !isAtIt || isStill)) {
+        await hands.join();
+        hasJoined = true;
       }
     } catch (error) {
       if (!isTold) log.warn({ error: messageOf(error) }, "the question is not worked on here");
@@ -143,5 +140,5 @@ async function lendHands(
     }
     await pause(LOOK_EVERY_MS, signal);
   }
-  return crew;
+  return hasJoined;
 }

@@ -54,7 +54,7 @@ export async function inHalves<Payload extends object>(
     return await work(tasks, signal);
   } catch (error) {
     if (signal.aborted) throw error;
-    if (tasks.length === 1 || isOutage(error)) return tasks.map(() => outcomeOf(error, ""));
+    if (tasks.length === 1 || isOutage(error)) return tasks.map(() => outcomeOf(error));
     const middle = Math.ceil(tasks.length / 2);
     return [
       ...(await inHalves(tasks.slice(0, middle), work)),
@@ -63,7 +63,8 @@ export async function inHalves<Payload extends object>(
   }
 }
 
-function outcomeOf(error: unknown, what: string): Outcome {
+/** What an error means for the task that met it. */
+export function outcomeOf(error: unknown, what = ""): Outcome {
   const reason = what === "" ? messageOf(error) : `${what}: ${messageOf(error)}`;
   if (isOutage(error)) return released(OUTAGE_PAUSE_MS);
   return isQuarryError(error, ...PERMANENT) ? failed(reason) : retry(reason);

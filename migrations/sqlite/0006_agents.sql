@@ -6,8 +6,9 @@ create table planners (
     planner_id text primary key not null default (lower(hex(randomblob(16)))),
     user_question text not null default '',
     instruction text not null default '',
-    -- Null: everything may be looked at.
+    -- Null: the default one.
     tenant text,
+    -- Null: all of the tenant's.
     collection text,
     plan text,
     status text not null default 'PENDING' check (status in ('PENDING', 'IN_PROGRESS', 'COMPLETED', 'FAILED')),
@@ -45,6 +46,10 @@ create table workers (
 
 create index planners_created on planners(created_at, planner_id);
 create index workers_planner on workers(planner_id, position);
+
+-- What is over, oldest first, for retention. A worker of a plan goes with its planner.
+create index planners_over on planners(updated_at) where status in ('COMPLETED', 'FAILED');
+create index workers_over on workers(updated_at) where planner_id is null and status in ('COMPLETED', 'FAILED');
 
 create table task_queue (
     task_id text not null default (lower(hex(randomblob(16)))),

@@ -21,6 +21,7 @@ interface Parts {
 export function agentLane(parts: Parts): LaneDeclaration<object> {
   return defineLane({
     queue: parts.queue,
+    store: parts.tasks.store,
     concurrency: Math.min(parts.tasksAtOnce, TAKEN_MAX),
     // Short steps and long ones take turns: held in advance, a task would wait here for somebody's model to answer.
     prefetchMax: 0,

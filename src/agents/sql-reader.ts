@@ -10,7 +10,7 @@ import { type Cell, cellOf, type Table } from "./sql-table.ts";
 export interface CatalogueReader {
   /**
    * The first rows. A query that is not allowed or that the database refuses is `invalid_input`, with the reason;
-   * one that takes too long is ended and is `timeout`.
+   * one that takes too long is ended and is `timeout`, one that takes too much room `resource_exhausted`.
    */
   read(sql: string, scope: Scope, signal: AbortSignal): Promise<Table>;
   close(): Promise<void>;
@@ -63,6 +63,7 @@ function sqliteReader(url: string, { rowsMax, deadlineMs }: ReaderLimits): Catal
 const CONNECT_WITHIN_MS = 10_000;
 /** After the server should have ended it. */
 const ANSWER_WITHIN_MS = 5_000;
+const ANSWER_MB_MAX = 16;
 
 /** A connection for each query: nothing of one is left for the next. */
 function postgresReader(url: string, limits: ReaderLimits): CatalogueReader {
@@ -81,6 +82,7 @@ function postgresReader(url: string, limits: ReaderLimits): CatalogueReader {
       signal.addEventListener("abort", onAbort, { once: true });
       try {
         await connect(client, scope, limits);
+        limitAnswer(client);
         return await select(client, sql, limits);
       } catch (error) {
         signal.throwIfAborted();
@@ -109,6 +111,18 @@ async function connect(client: pg.Client, scope: Scope, limits: ReaderLimits): P
       },
     );
   }
+}
+
+/** The server has values of up to a gigabyte, and the client would keep a whole row of them. */
+function limitAnswer({ connection: { stream } }: pg.Client): void {
+  let bytes = 0;
+  stream.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes <= ANSWER_MB_MAX * 1_048_576) return;
+    stream.destroy(
+      new QuarryError("resource_exhausted", `the query gives more than ${ANSWER_MB_MAX} MB of text`),
+    );
+  });
 }
 
 async function prepare(client: pg.Client, scope: Scope, { deadlineMs }: ReaderLimits): Promise<void> {
@@ -157,6 +171,10 @@ function parsed(value: unknown, oid: number): Cell {
 }
 
 const QUERY_CANCELED = "57014";
+/** Connections that are lost, ended or too many; files that cannot be read. */
+const AWAY = /^(08|57P|58|53300)/;
+/** Memory, room for sorting, limits of the server. */
+const TOO_MUCH = /^5[34]/;
 
 function translated(error: unknown, { deadlineMs }: ReaderLimits): unknown {
   if (isQuarryError(error)) return error;
@@ -164,8 +182,10 @@ function translated(error: unknown, { deadlineMs }: ReaderLimits): unknown {
   const message = messageOf(error);
   if (code === QUERY_CANCELED || /query read timeout/i.test(message))
     return new QuarryError("timeout", `the query took longer than ${deadlineMs / 1000} s`, { cause: error });
-  // What the server says of a statement: syntax, types, names, values, rights.
-  if (/^(42|22|25006|0A|54|21)/.test(code))
-    return new QuarryError("invalid_input", `the database refuses the query: ${message}`, { cause: error });
+  // An outage costs no try: a statement that fails each time must not be taken for one.
+  if (error instanceof pg.DatabaseError && !AWAY.test(code)) {
+    const kind = TOO_MUCH.test(code) ? "resource_exhausted" : "invalid_input";
+    return new QuarryError(kind, `the database refuses the query: ${message}`, { cause: error });
+  }
   return new QuarryError("database_unavailable", `PostgreSQL cannot be asked: ${message}`, { cause: error });
 }

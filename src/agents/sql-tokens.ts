@@ -3,10 +3,11 @@ export type SqlToken =
   | { readonly kind: "word" | "quoted"; readonly text: string; readonly name: string }
   | { readonly kind: "string" | "number" | "sign"; readonly text: string };
 
-const SPACE = /\s+/y;
+/** To PostgreSQL other spaces are letters. */
+const SPACE = /[ \t\n\r\f]+/y;
 const WORD = /[\p{L}_][\p{L}\p{N}_]*/uy;
-/** Nothing may follow at once: databases differ in where `1from` ends. */
-const NUMBER = /(?:\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)(?![\p{L}\p{N}_])/uy;
+/** Nothing may follow at once: databases differ in where `1from` and `1.from` end. */
+const NUMBER = /(?:\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)(?![\p{L}\p{N}_.])/uy;
 const STRING = /'(?:[^']|'')*'/y;
 const QUOTED = /"[\p{L}\p{N}_ ]+"/uy;
 const SIGN = /::|[(),.*+\-/%<>=!|]/y;

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Database, Transaction } from "../database/database.ts";
 import { QuarryError } from "../errors.ts";
 import type { Queue } from "../queue/declaration.ts";
+import type { LaneStore } from "../queue/lane-store.ts";
 import { openQueue, type QueueStore } from "../queue/store.ts";
 import { checkEntities, createEntity, newAgentId } from "./entities.ts";
 import {
@@ -12,6 +13,7 @@ import {
   type FunctionTaskStatus,
 } from "./queue.ts";
 import type { AgentFunction, FunctionRegistry, NewTask } from "./registry.ts";
+import { alsoForgetting } from "./retention.ts";
 import {
   type FunctionTaskListOptions,
   type FunctionTaskPage,
@@ -48,10 +50,13 @@ interface Parts {
 export class Tasks {
   readonly #parts: Parts;
   readonly #store: QueueStore<FunctionTaskPayload>;
+  /** For lanes and janitors. */
+  readonly store: LaneStore<FunctionTaskPayload>;
 
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#store = openQueue(parts.database, parts.queue);
+    this.store = alsoForgetting(this.#store, parts.database);
   }
 
   /** Names of the functions that tasks may be for. */
@@ -161,11 +166,14 @@ export class Tasks {
     return rows.map((row) => String(row.task_id));
   }
 
-  /** Deletes tasks that are over, good or bad, for at least so long. Returns how many. */
+  /**
+   * Deletes tasks that are over, good or bad, for at least so long, and planners and workers that are and have no tasks
+   * left. Returns how many rows.
+   */
   async prune({ olderThanMs = this.#parts.queue.retention!.doneMs! } = {}): Promise<number> {
     let pruned = 0;
     for (let last = -1; last !== 0; pruned += last)
-      last = await this.#store.prune({ doneOlderThanMs: olderThanMs, failedOlderThanMs: olderThanMs });
+      last = await this.store.prune({ doneOlderThanMs: olderThanMs, failedOlderThanMs: olderThanMs });
     return pruned;
   }
 }

@@ -36,5 +36,6 @@ export interface LaneParts extends PipelineParts {
   readonly cache: StepCache;
   readonly recognising: InFlight<Recognised>;
   readonly embedding: InFlight<Float32Array>;
-  readonly extracting: InFlight<Extraction>;
+  /** An error is what became of one text, whatever became of those beside it. */
+  readonly extracting: InFlight<Extraction | Error>;
 }

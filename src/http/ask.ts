@@ -1,9 +1,10 @@
 import { z } from "@hono/zod-openapi";
-import { type Asked, isOver, questionSchema } from "../agents/ask.ts";
+import { type Asked, questionSchema } from "../agents/ask.ts";
 import { PHASES, WORKER_KINDS } from "../agents/planners.ts";
 import { FUNCTION_TASK_STATUSES } from "../agents/queue.ts";
 import { QuarryError } from "../errors.ts";
 import type { Api, ApiParts } from "./api.ts";
+import { eventsOf } from "./ask-events.ts";
 import { json, jsonOrStream, reply } from "./route.ts";
 
 const text = z.string().nullable();
@@ -85,12 +86,16 @@ export function addAskRoutes(api: Api, { quarry }: ApiParts): void {
   const tag = "Questions";
   let waiting = 0;
 
+  function refuseTooMany(): void {
+    if (waiting < WAITING_MAX) return;
+    throw new QuarryError(
+      "resource_exhausted",
+      `${WAITING_MAX} questions are waited for already: ask with "wait": false`,
+    );
+  }
+
   async function waited<T>(work: () => Promise<T>): Promise<T> {
-    if (waiting >= WAITING_MAX)
-      throw new QuarryError(
-        "resource_exhausted",
-        `${WAITING_MAX} questions are waited for already: ask with "wait": false`,
-      );
+    refuseTooMany();
     waiting++;
     return work().finally(() => {
       waiting--;
@@ -105,7 +110,7 @@ export function addAskRoutes(api: Api, { quarry }: ApiParts): void {
       tag,
       summary: "Answers a question from the documents, and says where each statement is from",
       description:
-        "Answers when it is done. With `Accept: text/event-stream` it tells how far it is: each event is the question as it is then, named `progress`, the last one `answer` or `failed`. Whoever goes away while waiting cancels the question. Without a worker process the server works on it itself.",
+        "Answers when it is done. With `Accept: text/event-stream` it tells how far it is: each event is the question as it is then, named `progress`, the last one `answer` or `failed`, with `error_message`. Whoever goes away while waiting cancels the question. Without a worker process the server works on it itself.",
       headers: z.object({ accept: z.string().max(1_000).optional() }),
       body: Body,
       answers: {
@@ -117,6 +122,8 @@ export function addAskRoutes(api: Api, { quarry }: ApiParts): void {
     async ({ body, headers, signal, stopping }) => {
       const { question, wait, ...options } = body;
       if (!wait) return reply(202, await quarry.asks.read(await quarry.asks.start({ question, ...options })));
+      // Before a stream begins: then it would be too late to refuse it.
+      refuseTooMany();
       const ask = async (onProgress?: (asked: Asked) => void) => {
         const wanted = { ...options, signal: AbortSignal.any([signal, stopping]) };
         const answer = waited(() => quarry.ask(question, { ...wanted, ...(onProgress && { onProgress }) }));
@@ -146,38 +153,4 @@ export function addAskRoutes(api: Api, { quarry }: ApiParts): void {
     },
     async ({ params }) => reply(200, await quarry.asks.read(params.planner_id)),
   );
-}
-
-/** Each change as an event, as soon as there is one. */
-async function* eventsOf(
-  ask: (onProgress: (asked: Asked) => void) => Promise<Asked>,
-): AsyncGenerator<string> {
-  const seen: Asked[] = [];
-  let wake = Promise.withResolvers<void>();
-  let failure: unknown;
-  let isDone = false;
-  const asking = ask((asked) => {
-    seen.push(asked);
-    wake.resolve();
-  })
-    .catch((error) => {
-      failure = error;
-    })
-    .finally(() => {
-      isDone = true;
-      wake.resolve();
-    });
-  while (!isDone || seen.length > 0) {
-    await wake.promise;
-    wake = Promise.withResolvers();
-    if (isDone) wake.resolve();
-    for (const asked of seen.splice(0)) yield eventOf(asked);
-  }
-  await asking;
-  if (failure !== undefined) throw failure;
-}
-
-function eventOf(asked: Asked): string {
-  const event = !isOver(asked) ? "progress" : asked.status === "COMPLETED" ? "answer" : "failed";
-  return `event: ${event}\ndata: ${JSON.stringify(asked)}\n\n`;
 }

@@ -68,3 +68,27 @@ export interface PruneOptions {
 }
 
 export const CLAIM_MAX = 10_000;
+
+/** The same store, but for what is done otherwise. */
+export function altered<Payload extends object>(
+  store: LaneStore<Payload>,
+  otherwise: Partial<LaneStore<Payload>>,
+): LaneStore<Payload> {
+  return {
+    queue: store.queue,
+    clock: store.clock,
+    subscribe: (listeners) => store.subscribe(listeners),
+    claim: (options) => store.claim(options),
+    extend: (claims) => store.extend(claims),
+    stillHeld: (claims) => store.stillHeld(claims),
+    settle: (settlements, options) => store.settle(settlements, options),
+    release: (claims, options) => store.release(claims, options),
+    rescueStale: (options) => store.rescueStale(options),
+    expireLeases: (workers) => store.expireLeases(workers),
+    promoteDelayed: (options) => store.promoteDelayed(options),
+    nextDueMs: () => store.nextDueMs(),
+    prune: (options) => store.prune(options),
+    repair: (options) => store.repair(options),
+    ...otherwise,
+  };
+}

@@ -309,7 +309,7 @@ const SAID: readonly (readonly [RegExp, RagErrorCode])[] = [
   [/raise QUARRY_PAGES_MAX|raise QUARRY_FILE_MB_MAX|looks like a zip bomb/, "ERR_FILE_TOO_LARGE"],
   [/raise the memory limit/, "ERR_OUT_OF_MEMORY"],
   [/raise the time limit/, "ERR_TIMEOUT"],
-  [/the worker (fell silent|was gone)/, "ERR_WORKER_DIED"],
+  [/worker \S+ stopped renewing its lease/, "ERR_WORKER_DIED"],
 ];
 
 /** Why a document failed in the pipeline. */

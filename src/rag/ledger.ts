@@ -1,6 +1,6 @@
 import type { Database, Row, Statement } from "../database/database.ts";
 import type { Queue } from "../queue/declaration.ts";
-import type { PruneOptions, SettleOptions } from "../queue/lane-store.ts";
+import type { PruneOptions } from "../queue/lane-store.ts";
 import type { Claim, Settlement } from "../queue/outcome.ts";
 import type { Key } from "../queue/roll-up.ts";
 import { openQueue, type QueueStore } from "../queue/store.ts";
@@ -35,8 +35,13 @@ interface Taken {
   readonly worker: string;
 }
 
-/** A job that takes longer than this is seen in the database while it runs. */
+/**
+ * What happens is written down together, this much later at most: every commit writes most of the index of job ids, which
+ * are in no order. Should this process end before, Redis knows, and the restorer brings the ledger up to date.
+ */
 const WRITTEN_WITHIN_MS = 250;
+const WRITTEN_AT_ONCE = 2_000;
+const UNWRITTEN_MAX = 10_000;
 
 /**
  * What the database knows of the jobs in Redis. Redis decides, and the ledger is told: its rows are those of the same
@@ -47,8 +52,9 @@ export class Ledger {
   readonly #database: Database;
   readonly #table: QueueStore<object>;
   readonly #notes = new Map<string, Statement>();
-  /** In the hands of workers here, and not written down yet. */
+  /** In the hands of workers here, and what Redis has decided; not written down yet. */
   readonly #taken = new Map<Key, Taken>();
+  readonly #decided: Settlement[] = [];
   #writing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #id: Promise<string> | undefined;
@@ -71,10 +77,7 @@ export class Ledger {
     return this.#id;
   }
 
-  /**
-   * These are in a worker's hands now. They are written down soon, or, when they are done sooner, with their end: jobs that
-   * take no time cost one write. Returns those that were done before, of which Redis has no memory.
-   */
+  /** These are in a worker's hands now. Returns those that were done before, of which Redis has no memory. */
   async take(claims: readonly JobClaim[], worker: string): Promise<Set<string>> {
     const { dialect } = this.#database;
     const sql = `select job_id from rag_jobs where ${dialect.isOneOf("job_id", 1, "text")} and ${dialect.check("status = 'done'")}`;
@@ -86,38 +89,56 @@ export class Ledger {
     return done;
   }
 
-  /** Writes down what was taken; all of it, or only if this job is among it. */
-  async flush(jobId?: Key): Promise<void> {
-    await this.#writing;
-    if (this.#taken.size === 0 || (jobId !== undefined && !this.#taken.has(jobId))) return;
-    this.#writing = this.#write([...this.#taken.values()], "processing").finally(() => {
+  /** What Redis has decided about claims. Waits only when there is more to write than should be kept in memory. */
+  async settle(settlements: readonly Settlement[]): Promise<void> {
+    this.#decided.push(...settlements);
+    this.#flushSoon();
+    if (this.#decided.length >= UNWRITTEN_MAX) await this.flush();
+  }
+
+  /** Writes down what was taken and decided, now. */
+  async flush(): Promise<void> {
+    while (this.#writing) await this.#writing.catch(() => undefined);
+    if (this.#taken.size === 0 && this.#decided.length === 0) return;
+    this.#writing = this.#write().finally(() => {
       this.#writing = undefined;
     });
     await this.#writing;
   }
 
-  /** What Redis has decided about claims. */
-  async settle(settlements: readonly Settlement[], options?: SettleOptions): Promise<void> {
-    await this.#writing;
-    const isTaken = ({ claim: { key, token } }: Settlement) => this.#taken.get(key)?.claim.token === token;
-    // What was given back before it was written down was never here.
-    for (const one of settlements)
-      if (one.outcome.kind === "released" && isTaken(one)) this.#taken.delete(one.claim.key);
-    const short = settlements.filter(
-      (one) => one.outcome.kind === "done" && !one.outcome.result && isTaken(one),
-    );
-    const isShort = new Set(short);
-    const others = settlements.filter((one) => !isShort.has(one));
-    if (short.length > 0)
-      await this.#write(
-        short.map(({ claim }) => this.#taken.get(claim.key)!),
-        "done",
-      );
-    if (others.some(isTaken)) await this.flush();
-    if (others.length > 0) await this.#table.settle(others, options);
+  /** Nothing is forgotten before it is written: while the database is away, it is tried again. */
+  async #write(): Promise<void> {
+    while (this.#decided.length > 0) {
+      const decided = this.#decided.slice(0, WRITTEN_AT_ONCE);
+      await this.#writeDecided(decided);
+      this.#decided.splice(0, decided.length);
+    }
+    await this.#insert([...this.#taken.values()], "processing");
   }
 
-  async #write(taken: readonly Taken[], status: "processing" | "done"): Promise<void> {
+  /** A job that is done before it was written down costs one write; one that was given back, none. */
+  async #writeDecided(decided: readonly Settlement[]): Promise<void> {
+    const ended: Taken[] = [];
+    const begun: Taken[] = [];
+    const others: Settlement[] = [];
+    for (const settlement of decided) {
+      const { claim, outcome } = settlement;
+      const taken = this.#taken.get(claim.key);
+      if (taken?.claim.token !== claim.token) others.push(settlement);
+      else if (outcome.kind === "released") this.#taken.delete(claim.key);
+      else if (outcome.kind === "done" && !outcome.result) ended.push(taken);
+      else {
+        begun.push(taken);
+        others.push(settlement);
+      }
+    }
+    await this.#insert(ended, "done");
+    await this.#insert(begun, "processing");
+    if (others.length > 0) await this.#table.settle(others);
+  }
+
+  async #insert(taken: readonly Taken[], status: "processing" | "done"): Promise<void> {
+    if (taken.length === 0) return;
     await this.#database.transaction(async (transaction) => {
       for (const part of inParts(taken)) {
         const params = [this.#database.now(), ...part.flatMap(noteValues)];
@@ -128,10 +149,9 @@ export class Ledger {
   }
 
   #flushSoon(): void {
-    if (this.#taken.size === 0) return;
+    if (this.#taken.size === 0 && this.#decided.length === 0) return;
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
-      // While the database is away, again and again.
       void this.flush().catch(() => this.#flushSoon());
     }, WRITTEN_WITHIN_MS);
   }

@@ -90,6 +90,7 @@ class RedisQueue implements RagQueue {
     const line = lineOf(job.rag_id, options);
     const message = JSON.stringify(job);
     await this.#link.open();
+    await this.#ledger.flush();
     const isNew = await this.#ledger.rows.submit({ job, message, line });
     if (!isNew && (await this.#ledger.rows.read(job.job_id))?.status === "done") return "known";
     const args = enterArgs({ ...job, message, list: line.name, delayMs: 0 });
@@ -112,13 +113,13 @@ class RedisQueue implements RagQueue {
     });
     const isHeld = await this.#link.run(REPORT, [this.#now(), key, token, ...shown]);
     if (isHeld !== 1) return false;
-    await this.#ledger.flush(key);
-    await this.#ledger.rows.report({ key, token }, fields);
-    return true;
+    await this.#ledger.flush();
+    return this.#ledger.rows.report({ key, token }, fields);
   }
 
   /** Redis knows best; the ledger knows what the contract does not, and remembers longer. */
   async read(jobId: string): Promise<JobStatus | undefined> {
+    await this.#ledger.flush();
     const [hash, row] = [await this.#readHash(jobId), await this.#ledger.rows.read(jobId)];
     if (!hash || !row) return hash ?? row;
     const { lease_token: _, ...fromRedis } = hash;
@@ -127,7 +128,10 @@ class RedisQueue implements RagQueue {
     return { ...row, ...Object.fromEntries([...known, ...cleared]) } as JobStatus;
   }
 
-  list: RagQueue["list"] = (options) => this.#ledger.rows.list(options);
+  list: RagQueue["list"] = async (options) => {
+    await this.#ledger.flush();
+    return this.#ledger.rows.list(options);
+  };
 
   async counts(): Promise<RagCounts> {
     await this.#watch.findLines();
@@ -171,12 +175,14 @@ class RedisQueue implements RagQueue {
   }
 
   async redrive(which: DeadLetterChoice): Promise<number> {
+    await this.#ledger.flush();
     const moved = await this.#unbury("redrive", which);
     await this.#ledger.retry(moved);
     return moved.length;
   }
 
   async purge(which: DeadLetterChoice): Promise<number> {
+    await this.#ledger.flush();
     const gone = await this.#unbury("purge", which);
     await this.#ledger.rows.purge({ ids: gone });
     return gone.length;

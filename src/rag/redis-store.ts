@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts";
-import { messageOf, QuarryError } from "../errors.ts";
+import { QuarryError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Queue } from "../queue/declaration.ts";
 import {
@@ -159,7 +159,7 @@ export class RedisStore implements LaneStore<RagPayload> {
     const decided = settlements.map((settlement) => this.#checked(settlement));
     const verdicts = await this.#decide(decided, options);
     const written = decided.filter((_settlement, index) => verdicts[index] !== "lost");
-    if (written.length > 0) await this.#parts.ledger.settle(written, options);
+    if (written.length > 0) await this.#parts.ledger.settle(written);
     this.#letGo(settlements.map(({ claim }) => claim.key));
     return verdicts;
   }
@@ -248,20 +248,8 @@ export class RedisStore implements LaneStore<RagPayload> {
       const outcome: Outcome = isFailed ? { kind: "failed", reason } : { kind: "retry", reason, delayMs: 0 };
       rescued.push({ key, isFailed: isFailed !== "", claim, outcome });
     }
-    await this.#tell(rescued);
+    await this.#parts.ledger.settle(rescued);
     return rescued.map(({ key, isFailed }) => ({ key, isFailed }));
-  }
-
-  /** Redis has decided; a ledger that is away learns it when the job is claimed again, or from the restorer. */
-  async #tell(settlements: readonly Settlement[]): Promise<void> {
-    const { ledger, log } = this.#parts;
-    if (settlements.length === 0) return;
-    await ledger.settle(settlements).catch((error) => {
-      log.warn(
-        { count: settlements.length, error: messageOf(error) },
-        "the ledger could not be told of rescued jobs",
-      );
-    });
   }
 
   async expireLeases(workers: readonly string[]): Promise<number> {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Scope } from "../../src/agents/catalogue.ts";
+import { checkedSelect } from "../../src/agents/sql-guard.ts";
 import {
   type CatalogueReader,
   openCatalogueReader,
@@ -136,6 +137,10 @@ const HOSTILE: readonly string[] = [
   `select '${"x".repeat(20_000)}'`,
 ];
 
+it("the guard by itself refuses all of them, whatever a database would make of them", () => {
+  for (const sql of HOSTILE) assert.throws(() => checkedSelect(sql), { code: "invalid_input" }, sql);
+});
+
 for (const { name, open } of DATABASES) {
   describe(`queries over the catalogue on ${name}`, () => {
     let test: TestDatabase;
@@ -227,13 +232,26 @@ for (const { name, open } of DATABASES) {
       assert.equal(String(rows[0]![0]).length, 501);
     });
 
-    it("a text that grows with every row fills nobody's memory", async () => {
-      const doubled = `with recursive r as (select '${"x".repeat(1_000)}' as x, 1 as n union all select x || x, n + 1 from r where n < 17) select x from r`;
-      // SQLite's texts are cut in the process that is given so much memory and no more.
-      if (name === "SQLite") assert.equal((await read(doubled)).rows.length, 17);
-      else await assert.rejects(read(doubled), { code: "invalid_input", message: /more than 16 MB/ });
-      assert.deepEqual((await read("select count(*) from documents")).rows, [[2]]);
-    });
+    // SQLite's values are cut in the process that has so much memory and no more.
+    if (name === "PostgreSQL")
+      it("values of a great length fill nobody's memory", async () => {
+        const doubled = `with recursive r as (select '${"x".repeat(1_000)}' as x, 1 as n union all select x || x, n + 1 from r where n < 16) select x from r`;
+        await assert.rejects(read(doubled), { code: "resource_exhausted", message: /more than 16 MB/ });
+        assert.deepEqual((await read("select count(*) from documents")).rows, [[2]]);
+      });
+
+    // An outage costs no try: the model would be asked for such a query for ever.
+    if (name === "PostgreSQL")
+      it("a query that takes too much of the server is no outage", async () => {
+        const current = "execute format('alter database %I set temp_file_limit = 0', current_database())";
+        await test.database.query(`do $$ begin ${current}; end $$`);
+        const sorted =
+          "select count(*) from (select a.content from chunks a, chunks b, chunks c, chunks d, chunks e, chunks f, chunks g, chunks h, chunks i order by a.content desc, i.content) as s";
+        await assert.rejects(read(sorted), { code: "resource_exhausted" });
+        await test.database.query(
+          `do $$ begin ${current.replace("set temp_file_limit = 0", "reset temp_file_limit")}; end $$`,
+        );
+      });
 
     it(`refuses ${HOSTILE.length} hostile statements, and nothing has changed`, async () => {
       const before = await contents();

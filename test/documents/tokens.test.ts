@@ -166,9 +166,14 @@ for (const { name, open } of DATABASES)
         for (const match of JSON.stringify(body.messages).matchAll(/Page \d+ of it/g))
           readings.set(match[0], (readings.get(match[0]) ?? 0) + 1);
       const others = [...readings].filter(([, times]) => times > 1).map(([text]) => text);
-      // Those of the one call that the poison was in: asked, repaired, and once more apart from it.
+      // Those of the one call that the poison was in, each until it was apart from it.
       assert.ok(others.length <= 3, others.join());
       assert.ok([...readings.values()].every((times) => times <= 5));
+      const poisonous = server.requests.filter(({ body }) =>
+        JSON.stringify(body.messages).includes("poison"),
+      );
+      // Three tries, each with its repair; the first also in company of three and of one.
+      assert.equal(poisonous.length, 3 * 2 + 2 * 2);
     });
   });
 

@@ -25,7 +25,8 @@ const TABLES = [
   )`,
   "create index if not exists chunk_words_document on chunk_words (document_id)",
   "create index if not exists chunk_words_scope on chunk_words (tenant, collection)",
-  "create index if not exists chunk_words_words on chunk_words using gin (words)",
+  // What waits to be sorted in (in kB) is read from end to end by every search; without any, writing takes twice as long.
+  "create index if not exists chunk_words_words on chunk_words using gin (words) with (gin_pending_list_limit = 256)",
 ];
 
 /** The connection's own settings are made for queues: an index of words can only be read as a bitmap. */

@@ -64,7 +64,7 @@ async function readWritten(
     try {
       return { sql, table: await reader.read(sql, scope, signal) };
     } catch (error) {
-      if (!isQuarryError(error, "invalid_input", "timeout")) throw error;
+      if (!isQuarryError(error, "invalid_input", "timeout", "resource_exhausted")) throw error;
       if (failed)
         throw new QuarryError("invalid_input", `the model's query failed twice: ${messageOf(error)}`, {
           cause: error,

@@ -56,16 +56,14 @@ describe("words in PostgreSQL beside words in a file", () => {
   it("are found by the index of words, never by reading all of them", async (t) => {
     const { index, database, close } = await freshTexts();
     t.after(close);
-    await index.upsert([
-      {
-        chunkId: "a",
-        documentId: randomUUID(),
-        tenant: TENANT,
-        collection: "c",
-        context: "",
-        content: "slate",
-      },
-    ]);
+    const entries = Array.from({ length: 1_000 }, (_none, number) => ({
+      ...{ chunkId: String(number), documentId: randomUUID(), tenant: TENANT, collection: "c", context: "" },
+      content:
+        number === 7 ? "slate" : Array.from({ length: 60 }, (_no, at) => `filler${number + at}`).join(" "),
+    }));
+    await index.upsert(entries);
+    await database.query("select gin_clean_pending_list('chunk_words_words')");
+    await database.query("analyze chunk_words");
     const plan = await database.transaction(async (session) => {
       await session.query("set local enable_bitmapscan = on");
       const rows = await session.query(
