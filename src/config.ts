@@ -59,7 +59,7 @@ const SETTINGS = {
     "QUARRY_TASK_RETENTION_DAYS",
     count(1, 3_650),
     7,
-    "days that function tasks are kept after they ended",
+    "days that function tasks, questions and their answers are kept after they ended",
   ),
   tasksAtOnce: setting(
     "QUARRY_TASKS_AT_ONCE",

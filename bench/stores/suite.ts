@@ -53,7 +53,7 @@ async function writing(scene: Scene): Promise<Figure[]> {
   for (const place of scene.places) {
     const rates = { quarry: [] as number[], bare: [] as number[] };
     for (let round = 0; round < scene.rounds; round++) {
-      const points = chunks(scene.vectors, Math.max(BATCH, Math.round(scene.written * place.share)));
+      const points = chunks(scene.vectors, Math.max(BATCH / 2, Math.round(scene.written * place.share)));
       const contenders = {
         quarry: async () => {
           const { store, close } = await place.open();

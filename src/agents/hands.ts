@@ -19,11 +19,12 @@ export class Hands {
 
   async join(): Promise<void> {
     this.#crew ??= this.#work();
+    const crew = this.#crew;
     this.#users++;
     try {
-      await this.#crew;
+      await crew;
     } catch (error) {
-      this.#crew = undefined;
+      if (this.#crew === crew) this.#crew = undefined;
       this.#users--;
       throw error;
     }

@@ -104,11 +104,9 @@ async function connect(client: pg.Client, scope: Scope, limits: ReaderLimits): P
   } catch (error) {
     const advice = "check DATABASE_URL, and that its role may make temporary views";
     throw new QuarryError(
-      "database_unavailable",
+      isRefusal(error) ? "database_failed" : "database_unavailable",
       `the catalogue cannot be read: ${messageOf(error)}; ${advice}`,
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   }
 }
@@ -176,14 +174,18 @@ const AWAY = /^(08|57P|58|53300)/;
 /** Memory, room for sorting, limits of the server. */
 const TOO_MUCH = /^5[34]/;
 
+/** An outage costs no try: what fails each time must not be taken for one. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && !AWAY.test(error.code ?? "");
+}
+
 function translated(error: unknown, { deadlineMs }: ReaderLimits): unknown {
   if (isQuarryError(error)) return error;
   const code = String((error as { code?: unknown }).code ?? "");
   const message = messageOf(error);
   if (code === QUERY_CANCELED || /query read timeout/i.test(message))
     return new QuarryError("timeout", `the query took longer than ${deadlineMs / 1000} s`, { cause: error });
-  // An outage costs no try: a statement that fails each time must not be taken for one.
-  if (error instanceof pg.DatabaseError && !AWAY.test(code)) {
+  if (isRefusal(error)) {
     const kind = TOO_MUCH.test(code) ? "resource_exhausted" : "invalid_input";
     return new QuarryError(kind, `the database refuses the query: ${message}`, { cause: error });
   }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import type { Scope } from "../../src/agents/catalogue.ts";
 import { checkedSelect } from "../../src/agents/sql-guard.ts";
@@ -263,6 +264,24 @@ for (const { name, open } of DATABASES) {
       }
       assert.equal(await contents(), before);
     });
+
+    // Waiting gives a role no rights: taken for an outage, the question would wait for ever.
+    if (name === "PostgreSQL")
+      it("a role that may not make the views is told so, and is no outage", async () => {
+        const { database, url } = test;
+        const address = new URL(url);
+        [address.username, address.password] = [`poor_${randomUUID().slice(0, 8)}`, "x"];
+        const { username: role } = address;
+        await database.query(`create role ${role} login password 'x'`);
+        await database.query(
+          "do $$ begin execute format('revoke temporary on database %I from public', current_database()); end $$",
+        );
+        const poor = openCatalogueReader({ url: String(address), database });
+        const reading = poor.read("select 1", SCOPE, signal);
+        await assert.rejects(reading, { code: "database_failed", message: /may make temporary views/ });
+        await poor.close();
+        await database.query(`drop role ${role}`);
+      });
 
     it("a query that does not end is ended, and the next one is answered", async () => {
       const hasty = openCatalogueReader({ url: test.url, database: test.database, deadlineMs: 300 });

@@ -26,7 +26,7 @@ export interface Schema {
 
 /** Stands for something that an earlier answer named: which one, and in which field it stands now. */
 export const SEEN = /^seen:(\d+):(\w+)$/;
-export const isNaming = (name: string) => /id$|name$/i.test(name);
+export const isNaming = (name: string) => /id$|name$|^source_path$/i.test(name);
 const seen = (name: string) => fc.nat(1_000).map((number) => `seen:${number}:${name}`);
 const LENGTH_SPARE = 40;
 const ITEMS_SPARE = 4;
