@@ -79,7 +79,7 @@ export async function clearIndex(
   }
 }
 
-function openEmbedder(settings: Settings, { log, limits }: Around): Promise<Embedder> {
+export function openEmbedder(settings: Settings, { log, limits }: Around): Promise<Embedder> {
   const { provider, model } = chosenEmbedder(settings.embedder);
   const shared = { model, timeoutMs: settings.modelTimeoutMs, log };
   switch (provider) {
@@ -99,7 +99,7 @@ function openEmbedder(settings: Settings, { log, limits }: Around): Promise<Embe
   }
 }
 
-async function openOcr(settings: Settings, { log, limits }: Around): Promise<Ocr> {
+export async function openOcr(settings: Settings, { log, limits }: Around): Promise<Ocr> {
   const { ocrThreads: threads, openaiBaseUrl, llmTimeoutMs: timeoutMs } = settings;
   if (settings.ocr === "local")
     return openTesseract({ languages: settings.ocrLanguages.split("+"), threads });
@@ -121,7 +121,7 @@ async function openEntities(settings: Settings, around: Around): Promise<EntityE
   throw new QuarryError("invalid_input", "QUARRY_ENTITIES is llm: set QUARRY_LLM to the model");
 }
 
-async function openGraph(settings: Settings, database: Database, log: Log): Promise<GraphStore> {
+export async function openGraph(settings: Settings, database: Database, log: Log): Promise<GraphStore> {
   const { graph, neo4jUrl: url, neo4jUser: user, neo4jPassword: password } = settings;
   if (graph === "sql" || url === undefined) return openSqlGraph(database);
   const { openNeo4jGraph } = await import("./adapters/graph/neo4j.ts");

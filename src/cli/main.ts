@@ -5,6 +5,7 @@ import { hideSecrets } from "../log.ts";
 import { VERSION } from "../version.ts";
 import { addAsk } from "./ask.ts";
 import { addDemo } from "./demo.ts";
+import { addDoctor } from "./doctor.ts";
 import { addDocuments } from "./documents.ts";
 import { addEmbeddings } from "./embeddings.ts";
 import { addIngest } from "./ingest.ts";
@@ -55,6 +56,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   addLanes(program);
   addMcp(program);
   addReindex(program);
+  addDoctor(program);
   addMigrate(program);
   addDemo(program, systemClock);
   try {

@@ -93,7 +93,7 @@ async function list(quarry: Quarry, output: Output, flags: ListFlags): Promise<v
   });
   const rows = page.tasks.map((task) => [
     task.task_id,
-    task.status.replace("_", " "),
+    task.status,
     plain(task.function_name),
     `${task.entity_type} ${plain(task.entity_id)}`,
     `${task.retry_count}/${task.max_retries}`,

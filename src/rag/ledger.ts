@@ -220,8 +220,8 @@ const MIRRORED = [
   ...(["chunks_created", "embeddings_generated", "tokens_used"] as const),
 ] as const;
 
-/** Two sizes, so that there are two statements. More rows in one are slower: a parameter is found by going through all before it. */
-const PARTS = [10, 1];
+/** A few sizes, so that there are a few statements. */
+const PARTS = [50, 10, 1];
 
 function* inParts(taken: readonly Taken[]): Generator<readonly Taken[]> {
   for (let start = 0; start < taken.length; ) {
@@ -264,10 +264,12 @@ function noteSql({ dialect }: Database, { rows, status, leaseMs }: Note): string
     created_at: now,
     updated_at: now,
   };
-  const columns = [...NOTED, ...Object.keys(shared)];
+  const columns = [...Object.keys(shared), ...NOTED];
+  // SQLite looks for a numbered parameter among all before it; one without a number follows the last, which is "now".
+  const mark = (position: number) => (dialect.name === "sqlite" ? "?" : dialect.mark(position));
   const values = Array.from({ length: rows }, (_, row) => {
-    const own = NOTED.map((_name, position) => dialect.mark(2 + row * NOTED.length + position));
-    return `(${[...own, ...Object.values(shared)].join(", ")})`;
+    const own = NOTED.map((_name, position) => mark(2 + row * NOTED.length + position));
+    return `(${[...Object.values(shared), ...own].join(", ")})`;
   });
   const again = columns
     .filter((name) => name !== "job_id" && name !== "created_at")

@@ -77,10 +77,45 @@ export function readMessage(pushed: string): ReadMessage {
   } catch {
     return { problem: "it is not JSON" };
   }
+  if (isComplete(value)) return { job: value };
   const parsed = jobMessageSchema.safeParse(value);
   if (parsed.success) return { job: parsed.data };
   const { path, message } = parsed.error.issues[0]!;
   return { problem: path.length > 0 ? `${path.join(".")}: ${message}` : `it is no message: ${message}` };
+}
+
+/** What the schema would give back as it is: a message with every field, each as it should be. Most are, and this is quick. */
+function isComplete(value: unknown): value is JobMessage {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  const job = value as Record<string, unknown>;
+  return (
+    isText(job.job_id, 200) &&
+    JOB_ID.test(job.job_id) &&
+    isText(job.rag_id, 100) &&
+    isText(job.source_path, 4_096) &&
+    isText(job.source_type, 20) &&
+    isText(job.filename, 1_000) &&
+    isText(job.submitted_by, 200) &&
+    isText(job.submitted_at, 50) &&
+    TIME.test(job.submitted_at) &&
+    isCount(job.retry_count) &&
+    isCount(job.max_retries) &&
+    hasFlags(job.options)
+  );
+}
+
+function hasFlags(options: unknown): boolean {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) return false;
+  const { reindex, skip_validation, preserve_metadata } = options as Record<string, unknown>;
+  return [reindex, skip_validation, preserve_metadata].every((value) => typeof value === "boolean");
+}
+
+function isText(value: unknown, max: number): value is string {
+  return typeof value === "string" && value.length >= 1 && value.length <= max;
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 1_000;
 }
 
 export function newJobId(ragId: string, clock: Clock): string {

@@ -62,10 +62,11 @@ local function create(id, job)
     redis.call('DEL', key .. ':ttl')
   end
   redis.call('HSET', key, 'job_id', id, 'rag_id', job.rag_id, 'filename', job.filename, 'status', job.status,
-    'submitted_at', job.submitted_at, 'started_at', '', 'completed_at', '', 'failed_at', '', 'duration_seconds', '',
+    'submitted_at', job.submitted_at, 'started_at', job.worker and today or '', 'completed_at', '', 'failed_at', '', 'duration_seconds', '',
     'chunks_created', '0', 'embeddings_generated', '0', 'tokens_used', '0', 'error', '', 'error_type', '',
     'error_code', '', 'retry_count', int(job.retry_count), 'max_retries', int(job.max_retries),
-    'priority', level_of(job.line), 'list', job.line, 'lease_token', int(job.token), 'worker_id', '')
+    'priority', level_of(job.line), 'list', job.line, 'lease_token', int(job.token), 'worker_id', job.worker or '',
+    'started_ms', job.worker and int(now) or '')
 end
 
 -- Taken from the right: what comes back goes before what waits.
@@ -210,10 +211,11 @@ local function claim(text, line, job)
   if not (spent and most and known[2] and (status == 'queued' or status == 'processing')) then
     spent, most = count_of(job.retry_count, 0), count_of(job.max_retries, 3)
     create(id, { rag_id = text_of(job.rag_id), filename = text_of(job.filename), status = 'processing',
-      submitted_at = text_of(job.submitted_at), retry_count = spent, max_retries = most, line = line, token = token, is_known = status })
+      submitted_at = text_of(job.submitted_at), retry_count = spent, max_retries = most, line = line, token = token, worker = worker, is_known = status })
+  else
+    redis.call('HSET', job_key(id), 'status', 'processing', 'started_at', today, 'started_ms', int(now),
+      'lease_token', int(token), 'worker_id', worker, 'list', line)
   end
-  redis.call('HSET', job_key(id), 'status', 'processing', 'started_at', today, 'started_ms', int(now),
-    'lease_token', int(token), 'worker_id', worker, 'list', line)
   leases[#leases + 1] = int(now + lease_ms)
   leases[#leases + 1] = id
   messages[#messages + 1] = id

@@ -84,29 +84,33 @@ export class RedisStore implements LaneStore<RagPayload> {
       throw new QuarryError("invalid_input", `a claim takes 1 to ${CLAIM_MAX} rows, not ${limit}`);
     this.#parts.beat.heard(worker);
     await this.#giveBackUnseen(worker);
-    const claims: JobClaim[] = [];
-    let hasMore = true;
-    while (hasMore && claims.length < limit) {
-      try {
-        const part = await this.#claimSome(worker, Math.min(CLAIMED_AT_ONCE, limit - claims.length));
-        claims.push(...part.claims);
-        hasMore = part.hasMore;
-      } catch (error) {
-        // What is here already must not wait for the end of its leases.
-        if (claims.length === 0) throw error;
-        break;
-      }
-    }
+    const claims = await this.#claimAll(worker, limit);
     return claims.length === 0 ? [] : this.#taken(claims, worker);
+  }
+
+  /** A first part says whether there is more; then the others are asked for at once, and Redis has them one after the other. */
+  async #claimAll(worker: string, limit: number): Promise<JobClaim[]> {
+    const first = await this.#claimSome(worker, Math.min(CLAIMED_AT_ONCE, limit));
+    const claims = [...first.claims];
+    for (let hasMore = first.hasMore; hasMore && claims.length < limit; ) {
+      const sizes = inSizes(limit - claims.length, CLAIMED_AT_ONCE);
+      const parts = await Promise.allSettled(sizes.map((size) => this.#claimSome(worker, size)));
+      const answered = parts.flatMap((part) => (part.status === "fulfilled" ? [part.value] : []));
+      for (const part of answered) claims.push(...part.claims);
+      // What is here already must not wait for the end of its leases, whatever became of the others.
+      hasMore = answered.length === parts.length && answered.every((part) => part.hasMore);
+    }
+    return claims;
   }
 
   async #claimSome(worker: string, limit: number) {
     const { ledger, restorer, watch, log } = this.#parts;
     const lines = watch.lines.flatMap((name) => [name, costOf(name)]);
     const options = [worker, this.queue.lease.ms, limit, MESSAGE_BYTES_MAX, await ledger.id()];
-    this.#unsure.add(worker);
-    const answer = await this.#run(CLAIM, [...options, ...lines]);
-    this.#unsure.delete(worker);
+    const answer = await this.#run(CLAIM, [...options, ...lines]).catch((error) => {
+      this.#unsure.add(worker);
+      throw error;
+    });
     const [isKnown, hasMore, buried, values] = answer as [number, number, number, string[]];
     if (buried > 0) log.warn({ count: buried }, "malformed messages went to the dead letters");
     if (isKnown === 0) restorer.hurry();
@@ -198,14 +202,14 @@ export class RedisStore implements LaneStore<RagPayload> {
     settlements: readonly Settlement[],
     { isRepeat = false }: SettleOptions = {},
   ): Promise<Verdict[]> {
-    const verdicts: Verdict[] = [];
-    for (let start = 0; start < settlements.length; start += SETTLED_AT_ONCE) {
+    const parts = inSizes(settlements.length, SETTLED_AT_ONCE).map((size, index) => {
       const args: (string | number)[] = [isRepeat ? "1" : ""];
-      for (const { claim, outcome } of settlements.slice(start, start + SETTLED_AT_ONCE))
+      const start = index * SETTLED_AT_ONCE;
+      for (const { claim, outcome } of settlements.slice(start, start + size))
         args.push(outcome.kind, claim.key, claim.token, delayOf(outcome), detailOf(outcome));
-      verdicts.push(...((await this.#run(SETTLE, args)) as Verdict[]));
-    }
-    return verdicts;
+      return this.#run(SETTLE, args) as Promise<Verdict[]>;
+    });
+    return (await Promise.all(parts)).flat();
   }
 
   async release(claims: readonly Claim<object>[], options: { delayMs?: number } = {}): Promise<number> {
@@ -280,6 +284,11 @@ export class RedisStore implements LaneStore<RagPayload> {
   #run(script: Script, args: readonly (string | number)[]): Promise<unknown> {
     return this.#parts.link.run(script, [this.#parts.now(), ...args]);
   }
+}
+
+/** 600 in parts of 250: 250, 250, 100. */
+function inSizes(count: number, most: number): number[] {
+  return Array.from({ length: Math.ceil(count / most) }, (_, part) => Math.min(most, count - part * most));
 }
 
 function claimsOf(values: readonly string[]) {

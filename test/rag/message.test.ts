@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { manualClock } from "../../src/index.ts";
-import { MESSAGE_BYTES_MAX, newJobId, newMessage, readMessage } from "../../src/rag/message.ts";
+import {
+  jobMessageSchema,
+  MESSAGE_BYTES_MAX,
+  newJobId,
+  newMessage,
+  readMessage,
+} from "../../src/rag/message.ts";
 
 const LEAST = {
   job_id: "rag-policies_rag-1704882600-a7b2c3d4",
@@ -72,6 +78,19 @@ describe("messages of the RAG contract", () => {
       [{ ...LEAST, filename: "x".repeat(MESSAGE_BYTES_MAX) }, /bytes/],
     ];
     for (const [value, expected] of wrong) assert.match(read(value).problem ?? "", expected);
+  });
+
+  it("a complete message is read as it is, and what is wrong with one is found all the same", () => {
+    const whole = read(LEAST).job!;
+    assert.deepEqual(read({ ...whole, extra: 1 }).job, { ...whole, extra: 1 });
+    for (const field of Object.keys(whole)) {
+      for (const value of [7.5, true, [], "", "x".repeat(5_000), -1]) {
+        const { job, problem } = read({ ...whole, [field]: value });
+        const { success } = jobMessageSchema.safeParse({ ...whole, [field]: value });
+        assert.equal(job !== undefined, success, `${field}: ${JSON.stringify(value)}`);
+        assert.equal(problem === undefined, success);
+      }
+    }
   });
 
   it("leaves an unknown file type to whoever can move the file", () => {

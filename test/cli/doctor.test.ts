@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { openQuarry } from "../../src/index.ts";
+import { freshPostgres } from "../support/postgres.ts";
+import { Running } from "./running.ts";
+
+interface Report {
+  readonly parts: readonly { part: string; health: string; said: string }[];
+  readonly settings?: readonly { name: string; value?: unknown; from: string }[];
+}
+
+describe("quarry doctor", () => {
+  let folder: string;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "quarry-doctor-"));
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  const doctor = async (args: readonly string[], env: Record<string, string> = {}) => {
+    const { code, out, err } = await new Running(folder, ["doctor", "--json", ...args], env).ended();
+    assert.equal(err, "");
+    return { code, report: JSON.parse(out) as Report };
+  };
+  const health = (report: Report, part: string) => report.parts.find((each) => each.part === part)?.health;
+
+  it("finds all parts well in an empty folder, and makes nothing there", async () => {
+    const { code, report } = await doctor([]);
+    assert.equal(code, 0);
+    assert.deepEqual(
+      report.parts.map((each) => each.health),
+      report.parts.map(() => "ok"),
+    );
+    assert.match(report.parts.find(({ part }) => part === "database")!.said, /nothing there yet/);
+    assert.deepEqual(await readdir(folder), []);
+  });
+
+  it("tells each part that is away, goes on with the others and ends with 3", async () => {
+    const { code, report } = await doctor([], {
+      REDIS_URL: "redis://127.0.0.1:1",
+      DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing",
+    });
+    assert.equal(code, 3);
+    assert.deepEqual(
+      ["Redis", "database", "embedder (local)"].map((part) => health(report, part)),
+      ["failed", "failed", "ok"],
+    );
+  });
+
+  it("looks into a database that is there, and at Redis as it is set", async () => {
+    const { url, drop } = await freshPostgres();
+    try {
+      await (await openQuarry({ dataFolder: join(folder, "data"), databaseUrl: url })).close();
+      const env = {
+        DATABASE_URL: url,
+        QUARRY_DATA: join(folder, "data"),
+        REDIS_URL: process.env.TEST_REDIS_URL!,
+      };
+      const { code, report } = await doctor([], env);
+      assert.equal(code, 0);
+      for (const part of ["database", "workers", "graph (sql)", "vectors (embedded)"])
+        assert.equal(health(report, part), "ok", part);
+      assert.match(report.parts.find(({ part }) => part === "Redis")!.said, /^\d/);
+    } finally {
+      await drop();
+    }
+  });
+
+  it("shows settings with their source, and no secret", async () => {
+    const { report } = await doctor(["--settings"], {
+      QUARRY_API_KEY: "canary-key-0123456789",
+      QUARRY_PORT: "7311",
+    });
+    const setting = (name: string) => report.settings!.find((each) => each.name === name);
+    assert.deepEqual([setting("QUARRY_PORT")?.value, setting("QUARRY_PORT")?.from], ["7311", "environment"]);
+    assert.equal(setting("QUARRY_API_KEY")?.value, "[hidden]");
+    assert.doesNotMatch(JSON.stringify(report), /canary/);
+  });
+});
