@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { Transaction } from "../database/database.ts";
 import { QuarryError } from "../errors.ts";
+import { problemOf } from "../problems.ts";
 import type { EntityType } from "./queue.ts";
 
 /** A step of an agent: what it is called, whom it works for, what it must be given, and what it does. */
@@ -94,10 +95,10 @@ export class FunctionRegistry {
       );
     const parsed = run.payload.safeParse(task.payload ?? {});
     if (parsed.success) return { run, payload: parsed.data };
-    const { path, message } = parsed.error.issues[0]!;
+    const [issue] = parsed.error.issues;
     throw new QuarryError(
       "invalid_input",
-      `${["payload", ...path].join(".")}: ${message} (what ${run.name} needs)`,
+      `${["payload", ...issue!.path].join(".")}: ${problemOf(issue!)} (what ${run.name} needs)`,
     );
   }
 }

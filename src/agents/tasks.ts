@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Database, Transaction } from "../database/database.ts";
 import { QuarryError } from "../errors.ts";
+import { firstProblem } from "../problems.ts";
 import type { Queue } from "../queue/declaration.ts";
 import type { LaneStore } from "../queue/lane-store.ts";
 import { openQueue, type QueueStore } from "../queue/store.ts";
@@ -181,8 +182,7 @@ export class Tasks {
 function checkShape(task: NewTask): void {
   const parsed = newTaskSchema.safeParse(task);
   if (!parsed.success) {
-    const { path, message } = parsed.error.issues[0]!;
-    throw new QuarryError("invalid_input", `${path.join(".") || "a task"}: ${message}`);
+    throw new QuarryError("invalid_input", firstProblem(parsed.error, "a task"));
   }
   if (Buffer.byteLength(JSON.stringify(task.payload ?? null)) > PAYLOAD_BYTES_MAX)
     throw new QuarryError("invalid_input", `payload: more than ${PAYLOAD_BYTES_MAX} bytes`);

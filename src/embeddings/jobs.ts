@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Database, Transaction } from "../database/database.ts";
 import { isQuarryError, messageOf, QuarryError } from "../errors.ts";
 import { isUuid, uuidv7 } from "../ids.ts";
+import { firstProblem } from "../problems.ts";
 import type { Queue } from "../queue/declaration.ts";
 import { openQueue, type QueueStore } from "../queue/store.ts";
 import { DeadLetters } from "./dead-letters.ts";
@@ -130,8 +131,7 @@ type JobRow = ReturnType<typeof rowOf>;
 function rowOf({ database, model: served }: Parts, job: NewJob) {
   const parsed = newJobSchema.safeParse(job);
   if (!parsed.success) {
-    const { path, message } = parsed.error.issues[0]!;
-    throw new QuarryError("invalid_input", `${path.join(".") || "a job"}: ${message}`);
+    throw new QuarryError("invalid_input", firstProblem(parsed.error, "a job"));
   }
   const { embedding_model: model = served, ...rest } = parsed.data;
   if (model !== served) {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../database/database.ts";
 import { QuarryError } from "../errors.ts";
+import { firstProblem } from "../problems.ts";
 import type { Queue } from "../queue/declaration.ts";
 import type { RemoteQueue, RemoteResult } from "../queue/remote.ts";
 import type { JobPayload } from "./queue.ts";
@@ -47,8 +48,7 @@ export function remoteEmbeddings(parts: Parts): RemoteQueue {
 function checked({ key, result }: RemoteResult): z.output<typeof jobResultSchema> {
   const parsed = jobResultSchema.safeParse(result);
   if (parsed.success) return parsed.data;
-  const { path, message } = parsed.error.issues[0]!;
-  throw new QuarryError("invalid_input", `result of ${key}: ${path.join(".") || "it"}: ${message}`);
+  throw new QuarryError("invalid_input", `result of ${key}: ${firstProblem(parsed.error, "it")}`);
 }
 
 /** Vectors of one model that cannot be compared with each other are of no use. */

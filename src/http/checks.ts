@@ -1,4 +1,5 @@
 import type { z } from "@hono/zod-openapi";
+import { problemOf } from "../problems.ts";
 import { refusedParameters } from "./parameters.ts";
 import type { FieldError, RefusedRequest } from "./problem.ts";
 
@@ -17,7 +18,7 @@ function errorsOf(issue: z.core.$ZodIssue): FieldError[] {
   if (issue.code === "invalid_union" && issue.errors.length > 0) return errorsOfClosest(issue);
   if (issue.code === "unrecognized_keys")
     return issue.keys.map((key) => ({ path: [...path, key].join("."), message: "there is no such field" }));
-  return [{ path: path.join("."), message: issue.message }];
+  return [{ path: path.join("."), message: problemOf(issue) }];
 }
 
 /** Of several shapes, the one that fits furthest is most likely the one that was meant. */

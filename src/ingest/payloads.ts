@@ -1,6 +1,7 @@
 import { normalize, sep } from "node:path";
 import { z } from "zod";
 import { QuarryError } from "../errors.ts";
+import { problemOf } from "../problems.ts";
 import { ITEM_TYPES, type ItemType, OPERATIONS_OF, type Operation } from "./queue.ts";
 
 const path = z
@@ -75,10 +76,10 @@ function plainPath(given: string): string {
 export function checkedPayload<Type extends ItemType>(type: Type, payload: unknown): Payload<Type> {
   const parsed = PAYLOADS[type].safeParse(payload);
   if (parsed.success) return parsed.data as Payload<Type>;
-  const { path: where, message } = parsed.error.issues[0]!;
+  const [issue] = parsed.error.issues;
   throw new QuarryError(
     "invalid_input",
-    `payload${where.map((part) => `.${String(part)}`).join("")}: ${message}`,
+    `${["payload", ...issue!.path].map(String).join(".")}: ${problemOf(issue!)}`,
   );
 }
 

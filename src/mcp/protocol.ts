@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { problemOf } from "../problems.ts";
 
 /** Newest first. What differs between them is what a server may send besides; older clients overlook it. */
 export const PROTOCOL_VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
@@ -116,7 +117,7 @@ export function checkedParams<Schema extends z.ZodType>(
 }
 
 function fieldsOf(issue: z.core.$ZodIssue): { path: PropertyKey[]; message: string }[] {
-  if (issue.code !== "unrecognized_keys") return [issue];
+  if (issue.code !== "unrecognized_keys") return [{ path: issue.path, message: problemOf(issue) }];
   return issue.keys.map((key) => ({
     path: [...issue.path, key.slice(0, 100)],
     message: "there is no such field",

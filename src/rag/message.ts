@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { type Clock, isoTime } from "../clock.ts";
+import { firstProblem } from "../problems.ts";
 
 /** File types that a job may name. Any other fails as unsupported, with its file, and not as malformed. */
 export const SOURCE_TYPES = ["pdf", "txt", "md", "docx"] as const;
@@ -80,8 +81,7 @@ export function readMessage(pushed: string): ReadMessage {
   if (isComplete(value)) return { job: value };
   const parsed = jobMessageSchema.safeParse(value);
   if (parsed.success) return { job: parsed.data };
-  const { path, message } = parsed.error.issues[0]!;
-  return { problem: path.length > 0 ? `${path.join(".")}: ${message}` : `it is no message: ${message}` };
+  return { problem: firstProblem(parsed.error, "it is no message") };
 }
 
 /** What the schema would give back as it is: a message with every field, each as it should be. Most are, and this is quick. */
