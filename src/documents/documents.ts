@@ -4,13 +4,13 @@ import type { Database, Row } from "../database/database.ts";
 import { isQuarryError, QuarryError } from "../errors.ts";
 import { isUuid, uuidv7 } from "../ids.ts";
 import { isName, NAMES_ARE } from "../names.ts";
-import { openQueue } from "../queue/store.ts";
+import { openQueue, type QueueStore } from "../queue/store.ts";
 import { refuseUnstorable } from "../queue/text.ts";
 import { type Cancelled, cancelWork, redoPhase, retryFailed } from "./changes.ts";
 import type { DocumentChunking } from "./facts.ts";
 import type { DataFolder, Fingerprint, SourceFile } from "./files.ts";
 import { type Progress, readProgress } from "./progress.ts";
-import type { DocumentQueues, Phase } from "./queues.ts";
+import type { DocumentQueues, Phase, RemovalPayload, SplitPayload } from "./queues.ts";
 import { removeDocuments } from "./remove.ts";
 import { documentsFrom, moveSource, type Place, removeFrom, type SourceRow, type Where } from "./sources.ts";
 import {
@@ -69,9 +69,13 @@ const TRIES_MAX = 5;
 /** Everything one can do with documents. */
 export class Documents {
   readonly #parts: DocumentsParts;
+  readonly #splits: QueueStore<SplitPayload>;
+  readonly #removals: QueueStore<RemovalPayload>;
 
   constructor(parts: DocumentsParts) {
     this.#parts = parts;
+    this.#splits = openQueue(parts.database, parts.queues.split);
+    this.#removals = openQueue(parts.database, parts.queues.removals);
   }
 
   /** Takes a file in. It is on the disk and in the database when this returns; workers do the rest. */
@@ -215,7 +219,7 @@ export class Documents {
 
   /** The version that was seen steps aside first: there is one current document for a source. */
   async #insert(row: Row, seen: string | undefined): Promise<void> {
-    const { database, queues } = this.#parts;
+    const { database } = this.#parts;
     const isPostgres = database.dialect.name === "postgres";
     const [next, old] = isPostgres ? ["$1::uuid", "$2::uuid"] : ["?1", "?2"];
     await database.transaction(async (transaction) => {
@@ -230,9 +234,9 @@ export class Documents {
         if (!replaced.some(({ id }) => id === seen))
           throw new QuarryError("constraint_violated", "another version was taken in meanwhile");
         const removals = replaced.map(({ id }) => ({ document_id: id, kind: "replaced" }));
-        await openQueue(database, queues.removals).within(transaction).enqueue(removals);
+        await this.#removals.within(transaction).enqueue(removals);
       }
-      await openQueue(database, queues.split).within(transaction).enqueue([row]);
+      await this.#splits.within(transaction).enqueue([row]);
       // What is known of the old text stays when the old version goes.
       if (seen !== undefined) {
         const sql = `update step_cache set document_id = ${next} where document_id = ${old}`;
