@@ -49,6 +49,9 @@ export function openTelemetry(options: { tracer: TracerLike; meter?: MeterLike }
   };
 }
 
+/** Methods that answer at once: nothing is asked of a store. */
+const AT_ONCE: ReadonlySet<string | symbol> = new Set(["within", "subscribe"]);
+
 /** Wraps every method of `target` in a span named `prefix.method`. */
 export function observed<T extends object>(
   target: T,
@@ -59,7 +62,7 @@ export function observed<T extends object>(
   return new Proxy(target, {
     get: (object, name) => {
       const value = Reflect.get(object, name, object);
-      if (typeof value !== "function" || name === "within") return value;
+      if (typeof value !== "function" || AT_ONCE.has(name)) return value;
       return (...args: unknown[]) =>
         telemetry.span(`${prefix}.${String(name)}`, attributes, async () => value.apply(object, args));
     },

@@ -117,6 +117,11 @@ function addDeadLetters(
             throw new QuarryError("invalid_input", "name the jobs, or say --all");
           const count = await quarry.rag[verb](ids.length > 0 ? { ids } : "all");
           output.result({ count }, `${counted(count, "job")} ${what}`);
+          const others = new Set(ids).size - count;
+          if (others > 0) {
+            const why = others === 1 ? "1 is no dead letter" : `${others} are no dead letters`;
+            throw new QuarryError("not_found", `${why}: see quarry rag dead-letter list`);
+          }
         }),
       );
   }
@@ -137,7 +142,7 @@ async function submit(quarry: Quarry, output: Output, files: string[], flags: Su
     }
   }
   for (const { job_id: id } of submitted) output.line(id);
-  for (const { file, why } of refused) output.line(`refused: ${plain(file)}: ${plain(why)}`);
+  for (const { why } of refused) output.line(`refused: ${plain(why)}`);
   const jobs = flags.wait ? await workUntilDone(quarry, output, submitted) : undefined;
   if (output.isJson) output.result({ submitted, refused, ...(jobs && { jobs }) }, "");
   else if (jobs) for (const job of jobs) output.result(job, shown(job));

@@ -1,6 +1,6 @@
 import type { Database } from "../database/database.ts";
 import type { Queue } from "../queue/declaration.ts";
-import type { LaneStore } from "../queue/lane-store.ts";
+import { altered, type LaneStore } from "../queue/lane-store.ts";
 import type { Claim, Settlement } from "../queue/outcome.ts";
 import { openQueue, type QueueStore } from "../queue/store.ts";
 import { Beat } from "./beat.ts";
@@ -51,9 +51,7 @@ export function openDatabaseQueue(parts: { database: Database; queue: Queue<RagP
 
 /** The engine's own store, but for messages that cannot be read: those fail and are never handed out. */
 function jobStore(table: QueueStore<object>, rows: JobRows, beat: Beat): LaneStore<RagPayload> {
-  return {
-    queue: table.queue as Queue<RagPayload>,
-    clock: table.clock,
+  return altered(table as LaneStore<object> as LaneStore<RagPayload>, {
     subscribe: (listeners) => {
       beat.add(listeners);
       const unsubscribe = table.subscribe(listeners);
@@ -76,17 +74,7 @@ function jobStore(table: QueueStore<object>, rows: JobRows, beat: Beat): LaneSto
       if (malformed.length > 0) await table.settle(malformed);
       return claims;
     },
-    extend: (claims) => table.extend(claims),
-    stillHeld: (claims) => table.stillHeld(claims),
-    settle: (settlements, options) => table.settle(settlements, options),
-    release: (claims, options) => table.release(claims, options),
-    rescueStale: (options) => table.rescueStale(options),
-    expireLeases: (workers) => table.expireLeases(workers),
-    promoteDelayed: (options) => table.promoteDelayed(options),
-    nextDueMs: () => table.nextDueMs(),
-    prune: (options) => table.prune(options),
-    repair: (options) => table.repair(options),
-  };
+  });
 }
 
 async function redrive(table: QueueStore<object>, which: DeadLetterChoice): Promise<number> {

@@ -9,7 +9,7 @@ import type { Task } from "../queue/held.ts";
 import { done, failed, type Outcome, released, retry } from "../queue/outcome.ts";
 import { clearCollection } from "./clear.ts";
 import { removeErrorRecord } from "./error-record.ts";
-import { asPipelineError, asRagError, errorFields, RagError } from "./errors.ts";
+import { asPipelineError, asRagError, type ErrorFields, errorFields, RagError } from "./errors.ts";
 import { putIntoFailed } from "./failed-files.ts";
 import { checkedFilename } from "./filenames.ts";
 import { type OpenedSource, openSource, targetFolder } from "./folders.ts";
@@ -116,7 +116,9 @@ class JobWork {
     const fields = errorFields(failure, job.filename);
     const { error: reason, ...report } = fields;
     await this.#note(report);
-    if (failure.isRecoverable && task.attempt < task.attemptsMax) return retry(reason);
+    const isAgain = failure.isRecoverable && task.attempt < task.attemptsMax;
+    this.#log(fields, isAgain ? "a job failed and is tried again" : "a job failed");
+    if (isAgain) return retry(reason);
     const rag = this.#parts.rags.get(job.rag_id);
     const status = await this.#parts.queue.read(job.job_id);
     const { clock } = this.#parts;
@@ -131,6 +133,11 @@ class JobWork {
       },
     );
     return failed(reason);
+  }
+
+  #log({ suggestions: _, ...said }: ErrorFields, what: string): void {
+    const { job_id: job, rag_id: rag, filename: file } = this.#job;
+    this.#parts.log.warn({ job, rag, file, attempt: this.#task.attempt, ...said }, what);
   }
 
   async #note(fields: JobReport): Promise<void> {

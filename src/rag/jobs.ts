@@ -11,6 +11,7 @@ import {
   CONNECTED_WITHIN_MS,
   type DeadLetterChoice,
   type DeadLetterPage,
+  JobKept,
   type JobLevel,
   type JobListOptions,
   type JobPage,
@@ -90,7 +91,7 @@ export class RagJobs {
       const { path: source_path, filename } = taken;
       return await this.#submit(job, { source_path, filename, source_type: type });
     } catch (error) {
-      if (taken.isCopied) await rm(taken.path, { force: true });
+      if (taken.isCopied && !(error instanceof JobKept)) await rm(taken.path, { force: true });
       throw error;
     }
   }

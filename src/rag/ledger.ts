@@ -89,11 +89,12 @@ export class Ledger {
     return done;
   }
 
-  /** What Redis has decided about claims. Waits only when there is more to write than should be kept in memory. */
+  /** What Redis has decided about claims. Jobs that were over before they were written down can wait for others. */
   async settle(settlements: readonly Settlement[]): Promise<void> {
     this.#decided.push(...settlements);
-    this.#flushSoon();
-    if (this.#decided.length >= UNWRITTEN_MAX) await this.flush();
+    const isShort = settlements.every(({ claim }) => this.#taken.get(claim.key)?.claim.token === claim.token);
+    if (isShort && this.#decided.length < UNWRITTEN_MAX) this.#flushSoon();
+    else await this.flush();
   }
 
   /** Writes down what was taken and decided, now. */

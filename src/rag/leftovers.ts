@@ -2,7 +2,7 @@ import type { Clock } from "../clock.ts";
 import type { Database } from "../database/database.ts";
 import { messageOf, QuarryError } from "../errors.ts";
 import type { Log } from "../log.ts";
-import type { LaneStore } from "../queue/lane-store.ts";
+import { altered, type LaneStore } from "../queue/lane-store.ts";
 import { type ErrorFields, errorFields, RAG_ERROR_CODES, RagError } from "./errors.ts";
 import { putIntoFailed } from "./failed-files.ts";
 import { finishMove, fromStatus, type Move, takenBy, toReport } from "./moves.ts";
@@ -22,22 +22,9 @@ const AT_ONCE_MAX = 100;
 /** A store whose janitor also takes away the files of jobs that failed without a worker to do it. */
 export function alsoTidying(parts: Parts): LaneStore<RagPayload> {
   const { store } = parts.queue;
-  return {
-    queue: store.queue,
-    clock: store.clock,
-    subscribe: (listeners) => store.subscribe(listeners),
-    claim: (options) => store.claim(options),
-    extend: (claims) => store.extend(claims),
-    stillHeld: (claims) => store.stillHeld(claims),
-    settle: (settlements, options) => store.settle(settlements, options),
-    release: (claims, options) => store.release(claims, options),
-    rescueStale: (options) => store.rescueStale(options),
-    expireLeases: (workers) => store.expireLeases(workers),
-    promoteDelayed: (options) => store.promoteDelayed(options),
-    nextDueMs: () => store.nextDueMs(),
-    prune: (options) => store.prune(options),
+  return altered(store, {
     repair: async (options) => (await store.repair(options)) + (await tidyFailed(parts)),
-  };
+  });
 }
 
 /** A worker that dies with a job's last try leaves its file in incoming. Returns how many were taken away. */

@@ -1,3 +1,4 @@
+import { QuarryError } from "../errors.ts";
 import { defineQueue, type Queue } from "../queue/declaration.ts";
 import type { LaneStore } from "../queue/lane-store.ts";
 import type { Ticket } from "../queue/outcome.ts";
@@ -133,6 +134,14 @@ export interface SubmitOptions {
   readonly priority?: JobLevel | undefined;
   /** Into the RAG's own list, which has its turn beside those of other RAGs. Not together with a priority. */
   readonly own?: boolean | undefined;
+}
+
+/** Thrown for a job that Redis does not take now: it is written down, will be queued, and needs its file. */
+export class JobKept extends QuarryError {
+  constructor(cause: QuarryError, jobId: string) {
+    const kept = `job ${jobId} is kept in the database and queued as soon as Redis takes it`;
+    super(cause.code, `${cause.message}; ${kept}`, { cause });
+  }
 }
 
 export interface RagCounts {

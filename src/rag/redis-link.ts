@@ -134,7 +134,8 @@ function adviceOn(reply: string, said: string): string | undefined {
   switch (reply) {
     case "NOAUTH":
     case "WRONGPASS":
-      return "refuses the password: put the right one into REDIS_URL, as redis://:PASSWORD@HOST:6379/0";
+      // Worded so that what hides secrets in logs finds none in it.
+      return "refuses the password, or wants one; put the right one into REDIS_URL, between a colon and @HOST";
     case "NOPERM":
       return "lets this user do too little: allow its keys, channels and scripts";
     case "OOM":

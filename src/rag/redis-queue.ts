@@ -8,18 +8,19 @@ import { JOBS_LISTED_MAX, listJson, suggestionsOf } from "./job-rows.ts";
 import { Ledger } from "./ledger.ts";
 import { lineOf } from "./lines.ts";
 import type { JobMessage } from "./message.ts";
-import type {
-  DeadLetter,
-  DeadLetterChoice,
-  DeadLetterPage,
-  JobLevel,
-  JobReport,
-  JobState,
-  JobStatus,
-  RagCounts,
-  RagPayload,
-  RagQueue,
-  SubmitOptions,
+import {
+  type DeadLetter,
+  type DeadLetterChoice,
+  type DeadLetterPage,
+  JobKept,
+  type JobLevel,
+  type JobReport,
+  type JobState,
+  type JobStatus,
+  type RagCounts,
+  type RagPayload,
+  type RagQueue,
+  type SubmitOptions,
 } from "./queue.ts";
 import { jobKey, KEYS } from "./redis-keys.ts";
 import { RedisLink } from "./redis-link.ts";
@@ -95,7 +96,7 @@ class RedisQueue implements RagQueue {
     if (!isNew && (await this.#ledger.rows.read(job.job_id))?.status === "done") return "known";
     const args = enterArgs({ ...job, message, list: line.name, delayMs: 0 });
     const before = await this.#enter(isNew ? "submit" : "restore", args).catch((error) => {
-      throw isQuarryError(error, "redis_unavailable") ? keptUntilThen(error, job.job_id) : error;
+      throw isQuarryError(error) ? new JobKept(error, job.job_id) : error;
     });
     if (before === "done") await this.#ledger.mirror([(await this.#readHash(job.job_id))!]);
     return isNew && before === "" ? "queued" : "known";
@@ -220,11 +221,6 @@ class RedisQueue implements RagQueue {
     const fields = new Map(Object.entries((await this.#link.command("HGETALL", jobKey(jobId))) as object));
     return fields.size === 0 ? undefined : statusOf(jobId, fields);
   }
-}
-
-function keptUntilThen(error: QuarryError, jobId: string): QuarryError {
-  const message = `${error.message}; job ${jobId} is kept in the database and queued as soon as Redis takes it`;
-  return new QuarryError(error.code, message, { cause: error });
 }
 
 /** What of a report stands in the job's hash; the rest is between workers and the ledger. */

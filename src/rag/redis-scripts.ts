@@ -22,6 +22,19 @@ local function int(number) return string.format('%.0f', number) end
 local function job_key(id) return PREFIX .. 'job:' .. id end
 local function worker_key(worker) return PREFIX .. 'worker:' .. (worker or '') end
 local function list_key(line) if line == '' then return QUEUE end return QUEUE .. ':' .. line end
+local function is_leased(id) return redis.call('ZSCORE', LEASES, id) ~= false end
+
+-- What is no hash says nothing: anybody may write under these names.
+local function look(id, ...)
+  local found = redis.pcall('HMGET', job_key(id), ...)
+  return found.err and {} or found
+end
+
+-- Token and lease decide, not the word: the contract lets a producer note "submitted" after it has pushed, when the job
+-- may be running already.
+local function is_held(id, found, token)
+  return found.token == token and (found.status == 'processing' or is_leased(id))
+end
 
 -- Days to a date, as in Howard Hinnant's chrono-compatible algorithms.
 local function iso(ms)
@@ -82,9 +95,11 @@ local function put_back(id, line, text, delay_ms)
   end
 end
 
+local forgotten_at
 local function forget_later(key)
+  forgotten_at = forgotten_at or iso(now + KEPT_S * 1000)
   redis.call('EXPIRE', key, KEPT_S)
-  redis.call('SET', key .. ':ttl', iso(now + KEPT_S * 1000), 'EX', KEPT_S)
+  redis.call('SET', key .. ':ttl', forgotten_at, 'EX', KEPT_S)
 end
 
 local function seconds_since(started_ms)
@@ -196,14 +211,15 @@ local function count_of(value, fallback)
 end
 
 local claims, leases, messages = {}, {}, {}
+local lease_until = int(now + lease_ms)
 local seen = {}
 local function claim(text, line, job)
   local id = job.job_id
-  local known = read(id, 'status', 'lease_token', 'retry_count', 'max_retries')
+  local known = read(id, 'status', 'lease_token', 'retry_count', 'max_retries', 'worker_id')
   local status = known[1]
   -- The same job again: it runs, is done, or waits for its next try.
   if seen[id] or status == 'done' then return end
-  if status == 'processing' and redis.call('ZSCORE', LEASES, id) then return end
+  if known[5] and known[5] ~= '' and is_leased(id) then return end
   if status == 'queued' and redis.call('ZSCORE', DELAYED, id) then return end
   seen[id] = true
   local token = math.max((tonumber(known[2]) or 0) + 1, now)
@@ -216,13 +232,12 @@ local function claim(text, line, job)
     redis.call('HSET', job_key(id), 'status', 'processing', 'started_at', today, 'started_ms', int(now),
       'lease_token', int(token), 'worker_id', worker, 'list', line)
   end
-  leases[#leases + 1] = int(now + lease_ms)
-  leases[#leases + 1] = id
-  messages[#messages + 1] = id
-  messages[#messages + 1] = text
-  for _, value in ipairs({ id, int(token), int(spent + 1), int(math.max(most, spent + 1)), line, text }) do
-    claims[#claims + 1] = value
-  end
+  local count = #leases
+  leases[count + 1], leases[count + 2] = lease_until, id
+  messages[count + 1], messages[count + 2] = id, text
+  local at = count * 3
+  claims[at + 1], claims[at + 2], claims[at + 3] = id, int(token), int(spent + 1)
+  claims[at + 4], claims[at + 5], claims[at + 6] = int(math.max(most, spent + 1)), line, text
 end
 
 -- What is dropped or buried is made up for, but not for ever: a script holds up the whole server.
@@ -285,9 +300,9 @@ end
 
 for i = 3, #ARGV, 5 do
   local outcome, id, token, delay_ms, detail = ARGV[i], ARGV[i + 1], ARGV[i + 2], tonumber(ARGV[i + 3]), ARGV[i + 4]
-  local found = redis.call('HMGET', job_key(id), 'status', 'lease_token', 'worker_id', 'started_ms', 'error_type')
+  local found = read(id, 'status', 'lease_token', 'worker_id', 'started_ms', 'error_type')
   local status = found[1]
-  if found[2] ~= token or status ~= 'processing' then
+  if not is_held(id, { status = status, token = found[2] }, token) then
     local is_ours = is_repeat and found[2] == token and (outcome ~= 'done' or status == 'done')
     if not is_ours then verdicts[#verdicts + 1] = 'lost'
     elseif outcome == 'retry' then verdicts[#verdicts + 1] = status == 'failed' and 'failed' or 'retrying'
@@ -324,9 +339,12 @@ local lease_ms = tonumber(ARGV[2])
 local kept = {}
 for i = 3, #ARGV, 2 do
   local id, token = ARGV[i], ARGV[i + 1]
-  local found = redis.call('HMGET', job_key(id), 'status', 'lease_token')
-  if found[1] == 'processing' and found[2] == token then
-    if lease_ms > 0 then redis.call('ZADD', LEASES, int(now + lease_ms), id) end
+  local found = look(id, 'status', 'lease_token')
+  if is_held(id, { status = found[1], token = found[2] }, token) then
+    if lease_ms > 0 then
+      redis.call('ZADD', LEASES, int(now + lease_ms), id)
+      if found[1] ~= 'processing' then redis.call('HSET', job_key(id), 'status', 'processing') end
+    end
     kept[#kept + 1] = id
   end
 end
@@ -343,10 +361,11 @@ local rescued = {}
 for _, id in ipairs(redis.call('ZRANGE', LEASES, '-inf', '(' .. int(now), 'BYSCORE', 'LIMIT', 0, tonumber(ARGV[2]))) do
   local found = read(id, 'status', 'lease_token', 'worker_id', 'started_ms', 'retry_count', 'max_retries', 'list')
   local text = found[3] and redis.call('HGET', worker_key(found[3]), id)
-  if found[1] ~= 'processing' or not text then
+  local is_over = found[1] == 'done' or found[1] == 'failed'
+  if is_over or not text then
     -- As above.
     redis.call('ZREM', LEASES, id)
-    if found[1] == 'processing' then redis.call('DEL', job_key(id)) end
+    if not is_over then redis.call('DEL', job_key(id)) end
   else
     local attempt = (tonumber(found[5]) or 0) + 1
     local most = math.max(tonumber(found[6]) or 3, attempt)
@@ -388,13 +407,13 @@ local key, known = worker_key(ARGV[2]), {}
 for i = 3, #ARGV do known[ARGV[i]] = true end
 for _, id in ipairs(redis.call('HKEYS', key)) do
   if not known[id] then
-    local found = read(id, 'status', 'worker_id', 'list')
+    local found = read(id, 'worker_id', 'list')
     local text = redis.call('HGET', key, id)
     redis.call('HDEL', key, id)
-    if found[1] == 'processing' and found[2] == ARGV[2] then
+    if found[1] == ARGV[2] and is_leased(id) then
       redis.call('ZREM', LEASES, id)
       redis.call('HSET', job_key(id), 'status', 'queued', 'started_at', '', 'worker_id', '')
-      put_back(id, found[3] or '', text, 0)
+      put_back(id, found[2] or '', text, 0)
     end
   end
 end
@@ -438,8 +457,9 @@ local is_restore = ARGV[2] == 'restore'
 local before = {}
 -- A job that says that it waits while its list is empty, or that it runs without a lease, is nowhere.
 local function is_nowhere(id, status, line)
-  if status == 'processing' then return not redis.call('ZSCORE', LEASES, id) end
-  return status == 'queued' and redis.call('LLEN', list_key(line or '')) == 0 and not redis.call('ZSCORE', DELAYED, id)
+  if status == 'done' or status == 'failed' or is_leased(id) then return false end
+  if status == 'processing' then return true end
+  return redis.call('LLEN', list_key(line or '')) == 0 and not redis.call('ZSCORE', DELAYED, id)
 end
 for i = 3, #ARGV, 9 do
   local id, text, line = ARGV[i], ARGV[i + 1], ARGV[i + 2]
@@ -475,10 +495,10 @@ export const REPORT = defineScript(
   "report",
   "allow-oom",
   `${COMMON}
-local key = job_key(ARGV[2])
-local found = redis.call('HMGET', key, 'status', 'lease_token')
-if found[1] ~= 'processing' or found[2] ~= ARGV[3] then return 0 end
-if #ARGV > 3 then redis.call('HSET', key, unpack(ARGV, 4)) end
+local id = ARGV[2]
+local found = look(id, 'status', 'lease_token')
+if not is_held(id, { status = found[1], token = found[2] }, ARGV[3]) then return 0 end
+redis.call('HSET', job_key(id), 'status', 'processing', unpack(ARGV, 4))
 return 1`,
 );
 
@@ -513,6 +533,13 @@ export const UNBURY = defineScript(
   "allow-oom",
   `${COMMON}${MOVES}
 local is_redrive, most = ARGV[2] == 'redrive', tonumber(ARGV[3])
+local function text_of(value) if type(value) == 'string' then return value end end
+-- The list belongs to everybody. What is no letter of ours is a message that somebody has put there.
+local function letter_of(text)
+  local is_json, letter = pcall(cjson.decode, text)
+  if not is_json or type(letter) ~= 'table' or not text_of(letter.message) then return { list = '', message = text } end
+  return { id = text_of(letter.id), job_id = text_of(letter.job_id), list = text_of(letter.list) or '', message = letter.message }
+end
 local wanted = {}
 for i = 4, #ARGV do wanted[ARGV[i]] = true end
 local letters = {}
@@ -521,29 +548,29 @@ if #ARGV < 4 then
 else
   for start = 0, redis.call('LLEN', DEAD) - 1, 500 do
     for _, text in ipairs(redis.call('LRANGE', DEAD, start, start + 499)) do
-      local is_json, letter = pcall(cjson.decode, text)
-      if is_json and type(letter) == 'table' and wanted[letter.id] then letters[#letters + 1] = text end
+      local id = letter_of(text).id
+      if id and wanted[id] then letters[#letters + 1] = text end
     end
   end
   for _, text in ipairs(letters) do redis.call('LREM', DEAD, 1, text) end
 end
 local moved = {}
 for _, text in ipairs(letters) do
-  local is_json, letter = pcall(cjson.decode, text)
-  local id = is_json and letter.job_id
+  local letter = letter_of(text)
+  local id = letter.job_id
   local status = id and read(id, 'status')[1]
   -- Meanwhile it may have come again by itself.
   local is_open = status == 'queued' or status == 'processing' or status == 'done'
-  if is_json and not (id and is_open) then
+  if not (id and is_open) then
     if is_redrive then
       if status then
         redis.call('PERSIST', job_key(id))
         redis.call('DEL', job_key(id) .. ':ttl')
         redis.call('HSET', job_key(id), 'status', 'queued', 'retry_count', '0', 'failed_at', '', 'duration_seconds', '', 'started_at', '')
       end
-      redis.call('LPUSH', list_key(letter.list or ''), letter.message)
+      redis.call('LPUSH', list_key(letter.list), letter.message)
     end
-    moved[#moved + 1] = id or letter.id
+    moved[#moved + 1] = id or letter.id or ''
   end
 end
 return { #letters, moved }`,

@@ -117,7 +117,7 @@ for (const { name, hasRedis } of TRANSPORTS) {
       await mkdir(join(folder, "somewhere"), { recursive: true });
       const cases = [
         [["submit", "policy.md", "--rag", "nobodys"], 1, /no RAG "nobodys"; there are policies_rag, faq_rag/],
-        [["submit", "nope.md", "--rag", "faq_rag"], 1, /nope\.md: no such file/],
+        [["submit", "nope.md", "--rag", "faq_rag"], 1, /^refused: \S+nope\.md: no such file\n$/],
         [["submit", "somewhere", "--rag", "faq_rag", "--type", "md"], 1, /is not a file/],
         [["submit", "quarry.yaml", "--rag", "faq_rag"], 1, /is not one of pdf, txt, md, docx/],
         [["submit", "data/sources/faq_rag/incoming/passwd.txt", "--rag", "faq_rag"], 1, /is a link/],
@@ -125,6 +125,7 @@ for (const { name, hasRedis } of TRANSPORTS) {
         [["submit", "policy.md", "--rag", "faq_rag", "--priority", "urgent"], 2, /high, normal, low/],
         [["status", "--job", "rag-x"], 1, /no job rag-x/],
         [["dead-letter", "redrive"], 2, /--all/],
+        [["dead-letter", "redrive", "rag-x"], 1, /is no dead letter: see quarry rag dead-letter list/],
       ] as const;
       for (const [args, code, message] of cases) {
         const ran = await run("rag", ...args);

@@ -3,16 +3,18 @@ import { existsSync } from "node:fs";
 import { readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import { QuarryError } from "../../src/index.ts";
+import { type Crew, QuarryError } from "../../src/index.ts";
+import { createLog } from "../../src/log.ts";
 import { until } from "../documents/parts.ts";
 import { type Desk, openDesk, RAG, TRANSPORTS } from "./desk.ts";
 
 for (const transport of TRANSPORTS) {
   describe(`jobs of RAGs on ${transport.name}`, () => {
     let desk: Desk;
+    let crew: Crew;
     beforeEach(async () => {
       desk = await openDesk(transport);
-      await desk.work();
+      crew = await desk.work();
     });
     afterEach(() => desk.close());
 
@@ -132,6 +134,27 @@ for (const transport of TRANSPORTS) {
         max_retries: job.max_retries,
         suggestions: job.suggestions,
       });
+    });
+
+    test("failures are logged, with what it takes to find out why", async () => {
+      await crew.stop();
+      const lines: string[] = [];
+      const log = createLog({ level: "warn", destination: { write: (line) => void lines.push(line) } });
+      await desk.work({ log });
+      await desk.write("bad.pdf", "this is no PDF");
+      const job = await desk.run(desk.message("bad.pdf"));
+      const said = lines.map((line) => JSON.parse(line)).filter((line) => line.job === job.job_id);
+      assert.deepEqual(
+        said.map(({ rag, file, error, error_code, traceback, msg }) => [
+          rag,
+          file,
+          error,
+          error_code,
+          traceback,
+          msg,
+        ]),
+        [[RAG, "bad.pdf", job.error, "ERR_PDF_INVALID", job.traceback, "a job failed"]],
+      );
     });
 
     test("each kind of mistake has its code", async () => {

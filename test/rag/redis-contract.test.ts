@@ -290,6 +290,52 @@ describe("the contract as other programs see it", () => {
     assert.equal((await hash(message.job_id)).status, "processing");
   });
 
+  for (const late of ["submitted", "queued"]) {
+    it(`a producer that notes "${late}" after the job was taken does not take it away`, async () => {
+      const text = JSON.stringify(aMessage(place));
+      await place.push(text);
+      const [one] = await claim();
+      const id = String(one!.key);
+      const note = () => redis().command("HSET", `rag:ingest:job:${id}`, "status", late);
+      await note();
+      await place.push(text);
+      assert.deepEqual(await claim(), []);
+      assert.equal(await place.queue.report(one!, { chunks_created: 3 }), true);
+      assert.deepEqual(Object.values(await hash(id)).includes(late), false);
+      await note();
+      assert.deepEqual([...(await store().stillHeld([one!]))], [id]);
+      assert.deepEqual([...(await store().extend([one!]))], [id]);
+      assert.equal((await hash(id)).status, "processing");
+      await note();
+      assert.deepEqual(await store().settle([{ claim: one!, outcome: done() }]), ["done"]);
+      assert.deepEqual(await place.whereabouts(id), ["done"]);
+    });
+
+    it(`a job that was noted as "${late}" while it ran is rescued from a dead worker`, async () => {
+      await place.push(JSON.stringify(aMessage(place)));
+      const [one] = await claim(1, "dead");
+      await redis().command("HSET", `rag:ingest:job:${one!.key}`, "status", late);
+      place.clock.advance(LEASE_MS + 1);
+      assert.deepEqual(await store().rescueStale(), [{ key: one!.key, isFailed: false }]);
+      assert.deepEqual(await store().settle([{ claim: one!, outcome: done() }]), ["lost"]);
+      assert.equal((await claim())[0]!.attempt, 2);
+    });
+  }
+
+  it("a job whose hash was overwritten while it ran holds up no other, and is run again", async () => {
+    await place.push(JSON.stringify(aMessage(place)));
+    await place.push(JSON.stringify(aMessage(place)));
+    const [one, two] = await claim();
+    await redis().command("SET", `rag:ingest:job:${one!.key}`, "{}");
+    assert.deepEqual([...(await store().extend([one!, two!]))], [two!.key]);
+    const settled = [one!, two!].map((taken) => ({ claim: taken, outcome: done() }));
+    assert.deepEqual(await store().settle(settled), ["lost", "done"]);
+    place.clock.advance(LEASE_MS + 1);
+    assert.deepEqual(await store().rescueStale(), []);
+    assert.equal(await store().repair(), 1);
+    assert.equal((await claim())[0]!.key, one!.key);
+  });
+
   it("every list is served, also that of a RAG that nobody has configured", async () => {
     const lines = ["", "high", "normal", "low", "policies_rag", "stranger_rag"];
     const messages = lines.map(() => aMessage(place));
@@ -312,6 +358,21 @@ describe("the contract as other programs see it", () => {
     const [letter] = (await place.queue.deadLetters()).letters;
     assert.equal(await place.queue.purge({ ids: [letter!.id] }), 1);
     assert.deepEqual((await place.queue.deadLetters()).letters, []);
+  });
+
+  it("what others have put among the dead letters loses none of them", async () => {
+    const message = aMessage(place);
+    const foreign = ["5", "some text", "[]", '{"job_id":{}}', '{"message":7}', JSON.stringify(message)];
+    await redis().command("LPUSH", "rag:ingest:queue:dead-letter", ...foreign);
+    await place.push("nonsense");
+    await claim();
+    assert.equal(await place.queue.redrive({ ids: ["none"] }), 0);
+    assert.equal(await place.queue.redrive("all"), foreign.length + 1);
+    const [one] = await claim();
+    assert.equal(one!.key, message.job_id);
+    const { letters } = await place.queue.deadLetters();
+    const texts = letters.map((letter) => letter.message).toSorted();
+    assert.deepEqual(texts, ["nonsense", ...foreign.slice(0, -1)].toSorted());
   });
 
   it("scripts are loaded again after SCRIPT FLUSH", async () => {
@@ -428,6 +489,8 @@ describe("the contract as other programs see it", () => {
       { claim: finished!, outcome: done() },
       { claim: delayed!, outcome: retry("later", 5_000) },
     ]);
+    // Writes down what was just decided; a moment later it would be by itself.
+    await place.queue.list();
     await redis().command("FLUSHDB");
     const noticing = Array.from({ length: 4 }, () => place.another());
     const restored = await Promise.all(noticing.map(({ store: s }) => s.repair()));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
@@ -17,9 +17,12 @@ import {
   prepareQueue,
   systemClock,
 } from "../../src/index.ts";
+import { hideSecrets } from "../../src/log.ts";
+import { RagJobs } from "../../src/rag/jobs.ts";
 import { newMessage } from "../../src/rag/message.ts";
 import { type RagQueue, ragQueue } from "../../src/rag/queue.ts";
 import { openRedisQueue } from "../../src/rag/redis-queue.ts";
+import { readRags } from "../../src/rag/settings.ts";
 import { DATABASES } from "../support/databases.ts";
 import { redisAt } from "../support/redis.ts";
 import { type RedisOptions, startRedis } from "../support/services.ts";
@@ -182,6 +185,28 @@ describe("a Redis that goes away", () => {
   });
 });
 
+describe("a job that Redis does not take", () => {
+  it("is kept, and so is the copy of its file", async () => {
+    const own = await openOwn();
+    after(own.close);
+    const folder = await mkdtemp(join(tmpdir(), "quarry-test-"));
+    after(() => rm(folder, { recursive: true, force: true }));
+    await writeFile(join(folder, "a.txt"), "a");
+    const queue = own.open();
+    const rags = readRags({ policies_rag: {} }, { folder, where: "the test", model: "test" });
+    const jobs = new RagJobs({ queue, rags, clock: systemClock });
+    const submit = () => jobs.submitFile(join(folder, "a.txt"), { rag_id: "policies_rag" });
+    const redis = await redisAt(own.server.url);
+    after(redis.close);
+    await redis.command("CONFIG", "SET", "maxmemory", "1");
+    await assert.rejects(submit(), /is kept in the database and queued as soon as Redis takes it/);
+    await redis.command("CONFIG", "SET", "maxmemory", "0");
+    await queue.store.repair();
+    const [claim] = await queue.store.claim({ worker: "w", limit: 10 });
+    assert.equal(await readFile(claim!.row.job.source_path, "utf8"), "a");
+  });
+});
+
 describe("a worker that is killed", () => {
   it("loses nothing: whoever comes next has its jobs, one try later", async () => {
     const own = await openOwn({ args: ALWAYS }, 400);
@@ -234,7 +259,9 @@ describe("a Redis that cannot be used", () => {
     after(server.stop);
     const locked = new URL(server.url);
     locked.password = "";
-    assert.match(await refusal(locked.href), /refuses the password: .*REDIS_URL/);
+    const wanted = await refusal(locked.href);
+    assert.match(wanted, /refuses the password, or wants one; .*REDIS_URL/);
+    assert.equal(hideSecrets(wanted), wanted);
     locked.password = "wr0ng";
     const said = await refusal(locked.href);
     assert.match(said, /refuses the password/);
