@@ -135,9 +135,13 @@ class JobWork {
     return failed(reason);
   }
 
-  #log({ suggestions: _, ...said }: ErrorFields, what: string): void {
+  /** The rest, suggestions and traceback, is in the job's status and its record. */
+  #log({ error, error_type, error_code }: ErrorFields, what: string): void {
     const { job_id: job, rag_id: rag, filename: file } = this.#job;
-    this.#parts.log.warn({ job, rag, file, attempt: this.#task.attempt, ...said }, what);
+    this.#parts.log.warn(
+      { job, rag, file, attempt: this.#task.attempt, error, error_type, error_code },
+      what,
+    );
   }
 
   async #note(fields: JobReport): Promise<void> {

@@ -87,12 +87,15 @@ export function fileOf({ ino, size, mtimeNs }: BigIntStats): string {
 }
 
 async function place(parts: MoveParts, begun: Move): Promise<Move> {
+  let move = begun;
   if (begun.state === "reserved") {
     await rename(temporaryName(parts, begun), begun.to).catch(ifMissing);
     await syncFolder(dirname(begun.to));
-    return begun;
+    if (await isWhole(begun)) return begun;
+    await rm(begun.to, { force: true });
+    move = { ...begun, state: "intended" };
+    await parts.note(move);
   }
-  let move = begun;
   for (let tried = 0; tried < NAMES_TRIED_MAX; tried++) {
     if (await putUnder(parts, move)) {
       await syncFolder(dirname(move.to));
@@ -133,9 +136,35 @@ async function putUnder(parts: MoveParts, move: Move): Promise<boolean> {
   throw gone(move);
 }
 
-/** A copy under its temporary name is kept until the move is noted as placed, so that it tells whose the new name is. */
+/**
+ * A copy under its temporary name is kept until the move is noted as placed, so that it tells whose the new name is.
+ * One that is not whole was begun by a worker that died, or lost the job and still writes: it is made again.
+ */
 async function isOwnCopy(parts: MoveParts, move: Move, target: BigIntStats): Promise<boolean> {
-  return isAt(temporaryName(parts, move), target);
+  if (!(await isAt(temporaryName(parts, move), target))) return false;
+  if (await isWhole(move)) return true;
+  await rm(move.to, { force: true });
+  return copyUnder(parts, move);
+}
+
+/** What stands under the new name is what stands under the old one. */
+async function isWhole({ from, to, file }: Move): Promise<boolean> {
+  const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0);
+  const source = await open(from, flags).catch(ifMissing);
+  // Taken away by somebody else: there is nothing to compare with, and nothing else left of it.
+  if (!source) return true;
+  try {
+    if (fileOf(await source.stat({ bigint: true })) !== file) return true;
+    const target = await open(to, flags).catch(ifMissing);
+    if (!target) return false;
+    try {
+      return (await hashOf(target)) === (await hashOf(source));
+    } finally {
+      await target.close();
+    }
+  } finally {
+    await source.close();
+  }
 }
 
 /** To another file system: copied, on the disk, read again and compared before it gets its name. */
@@ -177,15 +206,19 @@ async function nameCopy(
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EEXIST") return isAt(move.to, written);
-    if (NO_LINK.has(code ?? "")) return reserveAndRename(parts, move, temporary);
+    if (NO_LINK.has(code ?? "")) return reserveAndRename(parts, move, { temporary, written });
     throw error;
   }
   await parts.step?.("named");
   if (await isAt(move.to, written)) return true;
-  throw new RagError("ERR_MOVE_FAILED", `${move.to} was changed by somebody else while it was written`);
+  throw changed(move);
 }
 
-async function reserveAndRename(parts: MoveParts, move: Move, temporary: string): Promise<boolean> {
+async function reserveAndRename(
+  parts: MoveParts,
+  move: Move,
+  { temporary, written }: { temporary: string; written: BigIntStats },
+): Promise<boolean> {
   const reserved = await open(move.to, "wx").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "EEXIST") return undefined;
     throw error;
@@ -198,7 +231,9 @@ async function reserveAndRename(parts: MoveParts, move: Move, temporary: string)
   });
   await parts.step?.("reserved");
   await rename(temporary, move.to);
-  return true;
+  // A worker that lost the job may have begun a copy of its own under the temporary name.
+  if (await isAt(move.to, written)) return true;
+  throw changed(move);
 }
 
 /**
@@ -240,6 +275,10 @@ export function shortHash(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }
 
+function changed({ to }: Move): RagError {
+  return new RagError("ERR_MOVE_FAILED", `${to} was changed by somebody else while it was written`);
+}
+
 function gone({ from }: Move): RagError {
   return new RagError("ERR_FILE_NOT_FOUND", `${from} was removed or replaced while it was worked on`);
 }
@@ -258,7 +297,7 @@ async function isAt(path: string, file: BigIntStats): Promise<boolean> {
   return there !== undefined && isSameFile(there, file);
 }
 
-function ifMissing(error: unknown): void {
+function ifMissing(error: unknown): undefined {
   if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
 }
 

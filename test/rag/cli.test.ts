@@ -64,8 +64,10 @@ for (const { name, hasRedis } of TRANSPORTS) {
     });
 
     test("works on them and waits, and tells what failed", async () => {
-      const { code, value } = await json("rag", "submit", "faq.txt", "bad.pdf", "--rag", "faq_rag", "--wait");
-      assert.equal(code, 1);
+      const ran = await run("rag", "submit", "faq.txt", "bad.pdf", "--rag", "faq_rag", "--wait", "--json");
+      assert.equal(ran.code, 1);
+      assert.match(ran.err, /^\{.*"file":"bad.pdf".*"ERR_PDF_INVALID","msg":"a job failed"\}\n$/);
+      const value = JSON.parse(ran.out);
       const jobs = Object.fromEntries(
         value.jobs.map((job: Record<string, unknown>) => [job.filename, [job.status, job.error_code]]),
       );

@@ -145,15 +145,15 @@ for (const transport of TRANSPORTS) {
       const job = await desk.run(desk.message("bad.pdf"));
       const said = lines.map((line) => JSON.parse(line)).filter((line) => line.job === job.job_id);
       assert.deepEqual(
-        said.map(({ rag, file, error, error_code, traceback, msg }) => [
+        said.map(({ rag, file, attempt, error, error_code, msg }) => [
           rag,
           file,
+          attempt,
           error,
           error_code,
-          traceback,
           msg,
         ]),
-        [[RAG, "bad.pdf", job.error, "ERR_PDF_INVALID", job.traceback, "a job failed"]],
+        [[RAG, "bad.pdf", 1, job.error, "ERR_PDF_INVALID", "a job failed"]],
       );
     });
 

@@ -178,6 +178,25 @@ for (const way of WAYS) {
       }
     });
 
+    test("a copy that another worker has only begun is never taken for the file", async () => {
+      for (const at of ["naming", "reserved"] as const) {
+        const file = await source(`${at}.pdf`, "whole");
+        const begin = async (step: MoveStep) => {
+          if (step !== at) return;
+          const [temporary] = (await readdir(processed)).filter((name) => name.endsWith(".part"));
+          if (temporary === undefined) return;
+          await rm(join(processed, temporary));
+          await writeFile(join(processed, temporary), "wh");
+        };
+        const first = await move(file, begin).catch(() => undefined);
+        const finished = first ?? (await finishMove(parts(), noted!));
+        assert.equal(await readFile(finished.to, "utf8"), "whole");
+        assert.equal(existsSync(file.path), false);
+        assert.deepEqual(await readdir(processed), [basename(finished.to)]);
+        await rm(finished.to);
+      }
+    });
+
     test("two jobs whose files have one name keep both", async () => {
       const one = await source("same.pdf", "one");
       await mkdir(join(incoming, "sub"));
