@@ -167,7 +167,7 @@ local function take(count)
       if one.left > 0 and (not best or one.tag + one.cost < best.tag + best.cost) then best = one end
     end
     if not best then break end
-    clock = best.tag
+    clock = math.max(clock, best.tag)
     best.tag = best.tag + best.cost
     best.left = best.left - 1
     order[#order + 1] = best.line
