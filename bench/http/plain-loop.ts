@@ -89,6 +89,8 @@ const READ = { name: "plain.read", text: "select id, text from texts where id be
 
 async function fillPostgres(url: string, count: number, connections: number): Promise<FilledStore> {
   const pool = new pg.Pool({ connectionString: url, max: connections });
+  // The database is dropped while a connection may still be on its way out.
+  pool.on("connect", (client) => client.on("error", () => undefined));
   await pool.query("create table texts (id integer primary key, text text not null)");
   await pool.query("create table vectors (id integer primary key, vector real[] not null)");
   const ids = Array.from({ length: count }, (_, index) => index + 1);
