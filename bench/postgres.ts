@@ -15,6 +15,14 @@ export async function createBenchDatabase(url: string): Promise<BenchDatabase> {
   return { url: own.href, drop: () => runSql(url, `drop database if exists ${name} with (force)`) };
 }
 
+/** The database is dropped while a connection may still be on its way out: what that hears is nobody's concern. */
+export function openPool(url: string, max: number): pg.Pool {
+  const pool = new pg.Pool({ connectionString: url, max });
+  pool.on("error", () => undefined);
+  pool.on("connect", (client) => client.on("error", () => undefined));
+  return pool;
+}
+
 /** Each statement on its own: `vacuum` and `create database` refuse a transaction. */
 export async function runSql(url: string, ...statements: readonly string[]): Promise<void> {
   await withClient(url, async (client) => {

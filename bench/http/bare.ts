@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { DatabaseSync } from "node:sqlite";
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
-import pg from "pg";
+import { openPool } from "../postgres.ts";
 import { isPostgres } from "./scene.ts";
 import type { Serving } from "./serving.ts";
 
@@ -61,7 +61,7 @@ const SELECT = { name: "bare.select", text: "select id, input_text from bare_tex
 
 async function openPostgres(url: string): Promise<Texts> {
   // As many connections as Quarry has.
-  const pool = new pg.Pool({ connectionString: url, max: 10 });
+  const pool = openPool(url, 10);
   await pool.query("create table bare_texts (id uuid primary key, input_text text not null)");
   return {
     insert: async (id, text) => void (await pool.query({ ...INSERT, values: [id, text] })),

@@ -1,8 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
-import pg from "pg";
 import type { Embedder } from "../../src/adapters/embed.ts";
 import { toStored } from "../../src/embeddings/vectors.ts";
-import { countRows, settleDown } from "../postgres.ts";
+import { countRows, openPool, settleDown } from "../postgres.ts";
 import type { Contender, DrainLoad, Filled } from "./embedding.ts";
 import { BATCH, openTimedModel, textOf } from "./model.ts";
 import { isPostgres } from "./scene.ts";
@@ -88,9 +87,7 @@ const INSERT = {
 const READ = { name: "plain.read", text: "select id, text from texts where id between $1 and $2" };
 
 async function fillPostgres(url: string, count: number, connections: number): Promise<FilledStore> {
-  const pool = new pg.Pool({ connectionString: url, max: connections });
-  // The database is dropped while a connection may still be on its way out.
-  pool.on("connect", (client) => client.on("error", () => undefined));
+  const pool = openPool(url, connections);
   await pool.query("create table texts (id integer primary key, text text not null)");
   await pool.query("create table vectors (id integer primary key, vector real[] not null)");
   const ids = Array.from({ length: count }, (_, index) => index + 1);
