@@ -441,8 +441,7 @@ class App implements Quarry {
   }
 }
 
-/** The second queue of items has the same rows in another order. */
-/** One for each table and phase: two lanes take the rows of another in an order, or with a gate, of their own. */
+/** One for each table and phase: `items.oldest` and `pages.scan` take rows of these, in another order or behind another gate. */
 function queuesOf({ queues, jobQueue, itemQueue, taskQueue }: AppParts): Queue[] {
   const { pageScan: _sameRows, ...others } = queues;
   return [itemQueue.items, ...Object.values(others), jobQueue, taskQueue] as Queue<object>[];

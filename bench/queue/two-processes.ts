@@ -1,7 +1,6 @@
-import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { compareRates, type Figure, median } from "../figures.ts";
 import { progress } from "../progress.ts";
+import { drainElsewhere } from "../worker-processes.ts";
 import type { Contender } from "./contender.ts";
 import { fastestSettings, graphile } from "./graphile.ts";
 import { quarry } from "./quarry.ts";
@@ -9,15 +8,13 @@ import type { Scene } from "./scene.ts";
 
 const PROCESSES = 2;
 const BULK = 10_000;
+const WORKER = new URL("./worker-process.ts", import.meta.url);
 
 /** Which contender of `processContenders` a worker process runs. */
 export interface WorkerOrder {
   readonly url: string;
   readonly contender: number;
 }
-
-/** What a worker process says: that it could start, how much it has handled, that all of it is settled. */
-export type WorkerReport = "ready" | "stopped" | { readonly handled: number };
 
 export function processContenders(url: string): Contender[] {
   return [
@@ -35,7 +32,8 @@ export async function twoProcessDrain({ postgresUrl: url, scale }: Scene): Promi
   for (let round = 1; round <= scale.rounds; round++) {
     for (const [index, contender] of contenders.entries()) {
       await fill(contender, scale.tasks);
-      const rate = await drain({ url, contender: index }, scale.tasks);
+      const order: WorkerOrder = { url, contender: index };
+      const rate = await drainElsewhere(WORKER, order, { processes: PROCESSES, tasks: scale.tasks });
       rates[index]!.push(rate);
       progress(`${contender.name}, two processes, round ${round} of ${scale.rounds}: ${Math.round(rate)}/s`);
     }
@@ -63,36 +61,4 @@ async function fill(contender: Contender, tasks: number): Promise<void> {
   }
   await connection.settleDown();
   await connection.close();
-}
-
-/** From the signal to start until every process has settled what it handled. */
-async function drain(order: WorkerOrder, tasks: number): Promise<number> {
-  const workers = Array.from({ length: PROCESSES }, () =>
-    fork(new URL("./worker-process.ts", import.meta.url), [JSON.stringify(order)]),
-  );
-  const handled = new Map<ChildProcess, number>();
-  const allHandled = Promise.withResolvers<void>();
-  for (const worker of workers) {
-    worker.on("message", (report: WorkerReport) => {
-      if (typeof report !== "object") return;
-      handled.set(worker, report.handled);
-      if ([...handled.values()].reduce((sum, count) => sum + count, 0) >= tasks) allHandled.resolve();
-    });
-    worker.on("exit", (code) => allHandled.reject(new Error(`a worker process ended early with ${code}`)));
-  }
-  await Promise.all(workers.map((worker) => says(worker, "ready")));
-  const startedAt = performance.now();
-  for (const worker of workers) worker.send("start");
-  await allHandled.promise;
-  const stopped = workers.map((worker) => says(worker, "stopped"));
-  for (const worker of workers) worker.send("stop");
-  await Promise.all(stopped);
-  return (tasks / (performance.now() - startedAt)) * 1_000;
-}
-
-async function says(worker: ChildProcess, expected: WorkerReport): Promise<void> {
-  for (;;) {
-    const [report] = await once(worker, "message");
-    if (report === expected) return;
-  }
 }

@@ -1,8 +1,7 @@
-import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { compareRates, type Figure, median } from "../figures.ts";
 import { progress } from "../progress.ts";
 import type { Contender } from "../queue/contender.ts";
+import { drainElsewhere } from "../worker-processes.ts";
 import { type RagPlace, ragContenders } from "./contenders.ts";
 import type { RagScene } from "./suite.ts";
 
@@ -10,8 +9,7 @@ export interface DrainOrder extends RagPlace {
   readonly contender: number;
 }
 
-export type DrainReport = "ready" | "stopped" | { readonly handled: number };
-
+const WORKER = new URL("./worker-process.ts", import.meta.url);
 const NOTE =
   "both acknowledge every job and keep what became of it; Quarry also writes every job and its end to an embedded database";
 
@@ -24,7 +22,8 @@ export async function drain(scene: RagScene): Promise<Figure[]> {
     for (let round = 1; round <= scene.rounds; round++) {
       for (const [index, contender] of contenders.entries()) {
         await fill(contender, scene.jobs);
-        const rate = await work({ ...scene, contender: index }, processes, scene.jobs);
+        const order: DrainOrder = { ...scene, contender: index };
+        const rate = await drainElsewhere(WORKER, order, { processes, tasks: scene.jobs });
         await checkEmpty(contender);
         rates[index]!.push(rate);
         progress(
@@ -61,36 +60,4 @@ async function checkEmpty(contender: Contender): Promise<void> {
   const left = await connection.countLeft();
   await connection.close();
   if (left > 0) throw new Error(`${contender.name} left ${left} jobs undone`);
-}
-
-/** From the signal to start until every process has acknowledged what it handled. */
-async function work(order: DrainOrder, processes: number, jobs: number): Promise<number> {
-  const workers = Array.from({ length: processes }, () =>
-    fork(new URL("./worker-process.ts", import.meta.url), [JSON.stringify(order)]),
-  );
-  const handled = new Map<ChildProcess, number>();
-  const allHandled = Promise.withResolvers<void>();
-  for (const worker of workers) {
-    worker.on("message", (report: DrainReport) => {
-      if (typeof report !== "object") return;
-      handled.set(worker, report.handled);
-      if ([...handled.values()].reduce((sum, count) => sum + count, 0) >= jobs) allHandled.resolve();
-    });
-    worker.on("exit", (code) => allHandled.reject(new Error(`a worker process ended early with ${code}`)));
-  }
-  await Promise.all(workers.map((worker) => says(worker, "ready")));
-  const startedAt = performance.now();
-  for (const worker of workers) worker.send("start");
-  await allHandled.promise;
-  const stopped = workers.map((worker) => says(worker, "stopped"));
-  for (const worker of workers) worker.send("stop");
-  await Promise.all(stopped);
-  return (jobs / (performance.now() - startedAt)) * 1_000;
-}
-
-async function says(worker: ChildProcess, expected: DrainReport): Promise<void> {
-  for (;;) {
-    const [report] = await once(worker, "message");
-    if (report === expected) return;
-  }
 }

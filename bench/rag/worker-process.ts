@@ -1,24 +1,9 @@
-import { once } from "node:events";
+import { workHere } from "../worker-processes.ts";
 import { ragContenders } from "./contenders.ts";
-import type { DrainOrder, DrainReport } from "./drain.ts";
-
-const REPORT_EVERY_MS = 5;
+import type { DrainOrder } from "./drain.ts";
 
 const order = JSON.parse(process.argv[2]!) as DrainOrder;
 const connection = await ragContenders(order)[order.contender]!.connect();
-const say = (report: DrainReport) => process.send!(report);
+// It is connected when it says that it is ready.
 await connection.countLeft();
-
-say("ready");
-await once(process, "message");
-let handled = 0;
-const work = await connection.work(() => {
-  handled++;
-});
-const reporter = setInterval(() => say({ handled }), REPORT_EVERY_MS);
-await once(process, "message");
-clearInterval(reporter);
-await work.stop();
-say("stopped");
-await connection.close();
-process.disconnect();
+await workHere(connection);
