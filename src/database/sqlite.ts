@@ -12,6 +12,7 @@ import {
   TransactionScope,
 } from "./database.ts";
 import { sqliteDialect } from "./dialect.ts";
+import { GroupCommit, type Manner } from "./group-commit.ts";
 import { Topics } from "./topics.ts";
 
 export interface SqliteSettings {
@@ -84,7 +85,11 @@ class SqliteDatabase implements Database {
   readonly #isShared: boolean;
   readonly #onError: (error: unknown) => void;
   #watcher: NodeJS.Timeout | undefined;
-  #tail: Promise<unknown> = Promise.resolve();
+  readonly #turns = new GroupCommit({
+    run: (sql) => this.#run(sql, []),
+    begin: async () => void (await this.#whenFree(() => this.#run("begin immediate", []))),
+    isTransaction: () => this.#connection.isTransaction,
+  });
   #isClosed = false;
 
   constructor(settings: SqliteSettings, isMemory: boolean) {
@@ -99,7 +104,8 @@ class SqliteDatabase implements Database {
 
   async query<T extends Row>(statement: Statement | string, params: readonly unknown[] = []): Promise<T[]> {
     this.#scope.refuseInside();
-    return this.#inTurn(() => this.#whenFree(() => this.#run<T>(statement, params)));
+    const sql = typeof statement === "string" ? statement : statement.sql;
+    return this.#turns.inTurn(mannerOf(sql), () => this.#whenFree(() => this.#run<T>(sql, params)));
   }
 
   async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
@@ -109,17 +115,7 @@ class SqliteDatabase implements Database {
       query: async (statement, params) => this.#run(statement, params ?? []),
       afterCommit: (next) => after.push(next),
     };
-    const result = await this.#inTurn(async () => {
-      await this.#whenFree(() => this.#run("begin immediate", []));
-      try {
-        const result = await this.#scope.run(() => work(transaction));
-        this.#run("commit", []);
-        return result;
-      } catch (error) {
-        if (this.#connection.isTransaction) this.#run("rollback", []);
-        throw error;
-      }
-    });
+    const result = await this.#turns.inTurn("writer", () => this.#scope.run(() => work(transaction)));
     await runAfterCommit(after, this.#onError);
     return result;
   }
@@ -148,15 +144,8 @@ class SqliteDatabase implements Database {
     if (this.#isClosed) return;
     this.#isClosed = true;
     clearInterval(this.#watcher);
-    await this.#tail;
+    await this.#turns.settled();
     this.#connection.close();
-  }
-
-  /** One connection carries one transaction at a time: callers queue, none sees another's open transaction. */
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#tail.then(work);
-    this.#tail = result.catch(() => undefined);
-    return result;
   }
 
   async #whenFree<T>(work: () => T): Promise<T> {
@@ -242,6 +231,11 @@ function switchToWal(connection: DatabaseSync): void {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1 + Math.random() * 10);
     }
   }
+}
+
+function mannerOf(sql: string): Manner {
+  if (/^\s*(insert|update|delete)\b/i.test(sql)) return "writer";
+  return /^\s*(select|with)\b/i.test(sql) ? "reader" : "alone";
 }
 
 function primaryCode(error: unknown): number {

@@ -1,0 +1,124 @@
+/** The one connection that all of a process's work goes through. */
+export interface Connection {
+  run(sql: string): unknown;
+  /** Waits for another process that is writing. */
+  begin(): Promise<void>;
+  /** False too when SQLite itself has rolled back everything, as it may on a full disk. */
+  isTransaction(): boolean;
+}
+
+/**
+ * - `alone`: outside of any transaction.
+ * - `reader`: as it comes, inside or outside.
+ * - `writer`: inside a transaction, undone when it fails.
+ */
+export type Manner = "alone" | "reader" | "writer";
+
+interface Turn {
+  readonly manner: Manner;
+  work(): Promise<unknown>;
+  succeed(): void;
+  fail(error: unknown): void;
+}
+
+/** Other processes want to write too. */
+const TURNS_MAX = 64;
+/** Where nobody came to share the last commit, only one in so many waits for company. */
+const HOPE_EVERY = 8;
+
+/**
+ * Callers take turns, and none sees another's open transaction. Writers that come in one turn of the event loop share
+ * a transaction, because what a commit costs is the wait for the disk. Nobody hears that anything was done, or reads
+ * it, before the commit.
+ */
+export class GroupCommit {
+  readonly #connection: Connection;
+  readonly #waiting: Turn[] = [];
+  #end: Promise<void> = Promise.resolve();
+  #isRunning = false;
+  #lonely = 0;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  inTurn<T>(manner: Manner, work: () => Promise<T>): Promise<T> {
+    const start = Promise.withResolvers<void>();
+    const end = Promise.withResolvers<void>();
+    // Chained here, so that it runs in the caller's asynchronous context.
+    const worked = start.promise.then(work);
+    this.#waiting.push({
+      manner,
+      work: () => {
+        start.resolve();
+        return worked;
+      },
+      succeed: end.resolve,
+      fail: end.reject,
+    });
+    if (!this.#isRunning) this.#end = this.#run();
+    return end.promise.then(() => worked);
+  }
+
+  /** When all who wait have had their turn. */
+  settled(): Promise<void> {
+    return this.#end;
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true;
+    for (let turn = this.#waiting.shift(); turn; turn = this.#waiting.shift()) {
+      // Whoever comes after a rollback that failed is told so by the next begin.
+      if (turn.manner === "writer") await this.#group(turn).catch(() => undefined);
+      else await turn.work().then(turn.succeed, turn.fail);
+    }
+    this.#isRunning = false;
+  }
+
+  async #group(first: Turn): Promise<void> {
+    const members = [first];
+    try {
+      await this.#connection.begin();
+      await first.work();
+      if (this.#lonely % HOPE_EVERY === 0) await nextTurnOfTheLoop();
+      while (members.length < TURNS_MAX && this.#isJoined()) {
+        const next = this.#waiting.shift()!;
+        if (await this.#joins(next)) members.push(next);
+      }
+      this.#lonely = members.length > 1 ? 0 : this.#lonely + 1;
+      this.#connection.run("commit");
+    } catch (error) {
+      for (const member of members) member.fail(error);
+      if (this.#connection.isTransaction()) this.#connection.run("rollback");
+      return;
+    }
+    for (const member of members) member.succeed();
+  }
+
+  #isJoined(): boolean {
+    const next = this.#waiting[0];
+    return next !== undefined && next.manner !== "alone";
+  }
+
+  /** False when it failed; the others stay unharmed. */
+  async #joins(turn: Turn): Promise<boolean> {
+    const { run, isTransaction } = this.#connection;
+    try {
+      run("savepoint turn");
+      await turn.work();
+      run("release turn");
+      return true;
+    } catch (error) {
+      turn.fail(error);
+      // Everybody's work is lost.
+      if (!isTransaction()) throw error;
+      run("rollback to turn");
+      run("release turn");
+      return false;
+    }
+  }
+}
+
+function nextTurnOfTheLoop(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
