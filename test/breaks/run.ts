@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startServices } from "../support/services.ts";
-import { BREAKS, type Break } from "./breaks.ts";
+import { BREAKS, type Break, brokenSource } from "./breaks.ts";
 
 /**
  * Proves the checkers: applies one deliberate mistake after another to a copy of the source and shows that the
@@ -15,7 +15,8 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const SERVERS = join(ROOT, "test/servers");
 const wanted = process.argv[2] ?? "";
 const chosen = BREAKS.filter(({ name }) => name.includes(wanted));
-for (const mistake of chosen) brokenSource(mistake);
+// Before anything is started.
+for (const mistake of chosen) brokenSource(ROOT, mistake);
 
 const services = await startServices({ redis: false });
 let survived = 0;
@@ -38,27 +39,11 @@ async function catches(mistake: Break, databaseUrl: string): Promise<boolean> {
       cpSync(join(ROOT, part), join(folder, part), { recursive: true, filter: (path) => path !== SERVERS });
     symlinkSync(SERVERS, join(folder, "test/servers"));
     symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
-    const file = join(folder, mistake.file);
-    const source = readFileSync(file, "utf8");
-    if (source.split(mistake.find).length !== 2) {
-      throw new Error(`"${mistake.name}": ${mistake.file} does not contain the piece to break exactly once`);
-    }
-    writeFileSync(
-      file,
-      source.replace(mistake.find, () => mistake.replace),
-    );
+    writeFileSync(join(folder, mistake.file), brokenSource(ROOT, mistake));
     return (await runTests(folder, mistake.tests, databaseUrl)) !== 0;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-function brokenSource(mistake: Break): string {
-  const source = readFileSync(join(ROOT, mistake.file), "utf8");
-  if (source.split(mistake.find).length !== 2) {
-    throw new Error(`"${mistake.name}": ${mistake.file} does not contain the piece to break exactly once`);
-  }
-  return source.replace(mistake.find, () => mistake.replace);
 }
 
 /** A mistake may also make a test wait for ever: that is noticing too. */
