@@ -115,3 +115,9 @@ export async function writeFigures(path: string, figures: readonly Figure[]): Pr
 function rounded(value: number): number {
   return value >= 1_000 ? Math.round(value) : Number(value.toPrecision(4));
 }
+
+export async function secondsOf(work: () => Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
+  await work();
+  return (performance.now() - startedAt) / 1_000;
+}

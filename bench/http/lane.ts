@@ -17,7 +17,7 @@ const STALE_MS = 120_000;
 export const quarryLane: Contender = {
   name: "quarry",
   fill: async (url, { jobs: count, callMs }) => {
-    const { database, queue, vectorType } = await fillJobs(url, count);
+    const { database, queue } = await fillJobs(url, count);
     return {
       drain: async () => {
         const model = openTimedModel(callMs);
@@ -25,9 +25,7 @@ export const quarryLane: Contender = {
         const { embedder } = model;
         const crew = await new Crew({
           database,
-          lanes: [
-            embeddingLane({ database, queue, embedder, vectorType, limits, version: "bench", pollMs: 5_000 }),
-          ],
+          lanes: [embeddingLane({ database, queue, embedder, limits, version: "bench", pollMs: 5_000 })],
           heartbeatMs: 30_000,
           checkEveryMs: 60_000,
           staleMs: STALE_MS,

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { openLocalEmbedder } from "../../src/adapters/embed/local.ts";
 import type { Embedder } from "../../src/adapters/embed.ts";
-import { compareRates, type Figure, median } from "../figures.ts";
+import { compareRates, type Figure, median, secondsOf } from "../figures.ts";
 import { progress } from "../progress.ts";
 import type { Amounts, Contender } from "./contender.ts";
 import { writeVariant } from "./corpus.ts";
@@ -133,12 +133,6 @@ async function writeCopies(
   for (let copy = first; copy < first + copiesPerRound; copy++)
     paths.push(...(await writeVariant(folder, copy)));
   return paths;
-}
-
-async function secondsOf(work: () => Promise<unknown>): Promise<number> {
-  const startedAt = performance.now();
-  await work();
-  return (performance.now() - startedAt) / 1_000;
 }
 
 /** Remembers what it was asked. */
