@@ -19,6 +19,10 @@ interface Waiting {
 }
 
 const LOOK_EVERY_MS = 250;
+/** Sooner when chunks have become searchable, but not more often than this. */
+const LOOK_AGAIN_MS = 50;
+/** The lane that is woken then, because their graph is next. */
+const AFTER_VECTORS = "chunks.graphrag";
 
 /** Waits for documents to be searchable. All that are waited for are looked up together. */
 export class SearchableDocuments {
@@ -69,12 +73,17 @@ export class SearchableDocuments {
   }
 
   async #look(): Promise<void> {
+    let news = new AbortController();
+    const unsubscribe = this.#database.subscribe(AFTER_VECTORS, () => news.abort());
     while (this.#waiting.size > 0) {
+      news = new AbortController();
       await this.#tellCounts().catch(() => undefined);
       for (const [id, reached] of await this.#states().catch(() => new Map<string, Reached>()))
         for (const { resolve } of this.#waiting.get(id) ?? []) resolve(reached);
-      await pause(LOOK_EVERY_MS);
+      await pause(LOOK_AGAIN_MS);
+      await pause(LOOK_EVERY_MS - LOOK_AGAIN_MS, news.signal);
     }
+    unsubscribe();
     this.#looking = undefined;
   }
 
