@@ -18,7 +18,7 @@ import {
   itemsProgress,
 } from "./items-progress.ts";
 import { idempotencyKey } from "./keys.ts";
-import { laterItemsAt, type OpenItem, openItems, openItemsAt } from "./open-items.ts";
+import { laterItemsAt, OPEN, type OpenItem, openItems, openItemsAt } from "./open-items.ts";
 import { checkedPayload, checkOperation } from "./payloads.ts";
 import { describeProject } from "./project.ts";
 import {
@@ -62,6 +62,8 @@ export interface EnqueuedItem {
 
 const ROWS_PER_STATEMENT_MAX = 500;
 const LOOK_EVERY_MS = 200;
+/** What is worked on may put more into line until it is taken back. */
+const PASSES_MAX = 5;
 
 /** Everything that changes comes in here. */
 export class Items {
@@ -121,16 +123,16 @@ export class Items {
   /** Asks once more for what was asked for at a path after another item: that one may have undone it. */
   async repeatAfter(id: string, path: string): Promise<void> {
     const { tenant_id: tenant, collection } = await this.read(id);
-    for (const status of ["done", "in_progress"] as const)
-      for await (const found of laterItemsAt(this.#database, path, { after: id, status }))
-        await this.enqueueMany(
-          found
-            .filter(({ op }) => op !== "delete")
-            .map(({ item_type, op, payload, priority, metadata }) => ({
-              ...{ item_type, op, payload, priority, metadata },
-              ...{ tenant_id: tenant, collection },
-            })),
-        );
+    const statuses = ["in_progress", "done"] as const;
+    for await (const found of laterItemsAt(this.#database, path, { after: id, statuses }))
+      await this.enqueueMany(
+        found
+          .filter(({ op }) => op !== "delete")
+          .map(({ item_type, op, payload, priority, metadata }) => ({
+            ...{ item_type, op, payload, priority, metadata },
+            ...{ tenant_id: tenant, collection },
+          })),
+      );
   }
 
   list(filter: ItemFilter = {}): Promise<ItemPage> {
@@ -210,10 +212,12 @@ export class Items {
   /** Takes back everything that runs or waits in some tenant's name. Returns how many. */
   async cancelAll(filter: { tenant_id: string }, options: { except: string }): Promise<number> {
     let cancelled = 0;
-    // What runs goes first: it may still put others into line.
-    for (const status of ["in_progress", "pending"] as const)
-      for await (const ids of openItems(this.#database, { ...filter, status }))
-        cancelled += (await this.#cancelSome(ids.filter((id) => id !== options.except))).size;
+    for (let pass = 0, found = 1; found > 0 && pass < PASSES_MAX; pass++) {
+      found = 0;
+      for await (const ids of openItems(this.#database, filter.tenant_id))
+        found += (await this.#cancelSome(ids.filter((id) => id !== options.except))).size;
+      cancelled += found;
+    }
     return cancelled;
   }
 
@@ -225,16 +229,17 @@ export class Items {
     path: string,
     options: { before: string; isFailedToo?: boolean },
   ): AsyncGenerator<OpenItem[]> {
-    // Those that fail meanwhile are found last.
-    for (const status of [
-      "in_progress",
-      "pending",
-      ...(options.isFailedToo ? ["failed" as const] : []),
-    ] as const)
-      for await (const open of openItemsAt(this.#database, path, { ...options, status })) {
+    const { before, isFailedToo } = options;
+    for (let pass = 0, found = 1; found > 0 && pass < PASSES_MAX; pass++) {
+      found = 0;
+      for await (const open of openItemsAt(this.#database, path, { before, statuses: OPEN })) {
         const cancelled = await this.#cancelSome(open.map(({ id }) => id));
-        yield open.filter(({ id }) => status === "failed" || cancelled.has(id));
+        found += cancelled.size;
+        yield open.filter(({ id }) => cancelled.has(id));
       }
+    }
+    // Last, because some may have failed meanwhile.
+    if (isFailedToo) yield* openItemsAt(this.#database, path, { before, statuses: ["failed"] });
   }
 
   /** Returns those that were taken back; the others have ended meanwhile. */

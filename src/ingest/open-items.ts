@@ -4,16 +4,14 @@ import { itemOf } from "./item-rows.ts";
 import type { ItemStatus, ItemType, Operation } from "./queue.ts";
 
 const PAGE = 5_000;
+export const OPEN: readonly ItemStatus[] = ["pending", "in_progress"];
 
-/** A tenant's items of a status, a page of ids at a time; those on a page may be deleted. */
-export async function* openItems(
-  database: Database,
-  { tenant_id: tenant, status }: { tenant_id: string; status: ItemStatus },
-): AsyncGenerator<string[]> {
+/** A tenant's items that wait or are worked on, a page of ids at a time; those on a page may be deleted. */
+export async function* openItems(database: Database, tenant: string): AsyncGenerator<string[]> {
   const { mark } = database.dialect;
-  // $1 tenant, $2 status, $3 the id before.
-  const sql = `select queue_id from unified_queue where tenant_id = ${mark(1)} and status = ${mark(2)} and queue_id > ${mark(3)} order by queue_id limit ${PAGE}`;
-  for await (const rows of pages(database, { name: "items.open", sql }, [tenant, status]))
+  // $1 tenant, $2 the id before.
+  const sql = `select queue_id from unified_queue where tenant_id = ${mark(1)} and ${isOneOf(OPEN)} and queue_id > ${mark(2)} order by queue_id limit ${PAGE}`;
+  for await (const rows of pages(database, { name: "items.open", sql }, [tenant]))
     yield rows.map((row) => String(row.queue_id));
 }
 
@@ -35,37 +33,47 @@ export interface OpenItem {
 export function openItemsAt(
   database: Database,
   path: string,
-  { before, status }: { before: string; status: ItemStatus },
+  { before, statuses }: { before: string; statuses: readonly ItemStatus[] },
 ): AsyncGenerator<OpenItem[]> {
   const came =
     "(u.parent_id = d.queue_id or coalesce(u.enqueued_at, u.created_at) <= coalesce(d.enqueued_at, d.created_at))";
-  return itemsAt(database, path, { other: before, status, came, name: "items.before" });
+  return itemsAt(database, path, { other: before, statuses, came, name: "items.before" });
 }
 
 /** The same for those that came after another item. */
 export function laterItemsAt(
   database: Database,
   path: string,
-  { after, status }: { after: string; status: ItemStatus },
+  { after, statuses }: { after: string; statuses: readonly ItemStatus[] },
 ): AsyncGenerator<OpenItem[]> {
   const came = "coalesce(u.enqueued_at, u.created_at) > coalesce(d.enqueued_at, d.created_at)";
-  return itemsAt(database, path, { other: after, status, came, name: "items.after" });
+  return itemsAt(database, path, { other: after, statuses, came, name: "items.after" });
 }
 
+/** Asked for together, because an item may go from one status to another while pages are turned. */
 async function* itemsAt(
   database: Database,
   path: string,
-  { other, status, came, name }: { other: string; status: ItemStatus; came: string; name: string },
+  {
+    other,
+    statuses,
+    came,
+    name,
+  }: { other: string; statuses: readonly ItemStatus[]; came: string; name: string },
 ): AsyncGenerator<OpenItem[]> {
   const { mark } = database.dialect;
-  // $1 the other item, $2 status, $3 the id before.
-  const sql = `select u.queue_id, u.item_type, u.op, u.priority, u.payload_json, u.metadata from unified_queue as d join unified_queue as u on u.tenant_id = d.tenant_id and u.collection = d.collection where d.queue_id = ${mark(1)} and u.queue_id <> d.queue_id and u.item_type in ('file', 'folder') and u.status = ${mark(2)} and ${came} and u.queue_id > ${mark(3)} order by u.queue_id limit ${PAGE}`;
+  // $1 the other item, $2 the id before.
+  const sql = `select u.queue_id, u.item_type, u.op, u.priority, u.payload_json, u.metadata from unified_queue as d join unified_queue as u on u.tenant_id = d.tenant_id and u.collection = d.collection where d.queue_id = ${mark(1)} and u.queue_id <> d.queue_id and u.item_type in ('file', 'folder') and u.${isOneOf(statuses)} and ${came} and u.queue_id > ${mark(2)} order by u.queue_id limit ${PAGE}`;
   const start = path.endsWith(sep) ? path : path + sep;
-  for await (const rows of pages(database, { name, sql }, [other, status]))
+  for await (const rows of pages(database, { name: [name, ...statuses].join("."), sql }, [other]))
     yield rows.flatMap((row) => {
       const item = openItemOf(row);
       return item && (item.path === path || item.path.startsWith(start)) ? [item] : [];
     });
+}
+
+function isOneOf(statuses: readonly ItemStatus[]): string {
+  return `status in (${statuses.map((status) => `'${status}'`).join(", ")})`;
 }
 
 async function* pages(

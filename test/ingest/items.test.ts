@@ -436,5 +436,50 @@ for (const { name, open } of DATABASES) {
       assert.equal(await items.prune({ doneOlderThanMs: 60_000 }), 0);
       assert.equal(await items.prune({ doneOlderThanMs: 0 }), 2);
     });
+
+    it("what is claimed or comes while things are being taken back is taken back too", async () => {
+      const later = { item_type: "folder", op: "delete", payload: { folder_path: "/f" } } as const;
+      for (const takeBack of [
+        async (from: Items, id: string) => {
+          for await (const open of from.cancelAt("/f", { before: id })) assert.ok(open);
+        },
+        async (from: Items, id: string) => {
+          await from.cancelAll({ tenant_id: "default" }, { except: id });
+        },
+      ]) {
+        await items.enqueueMany([file("/f/1"), file("/f/2")]);
+        const { queue_id: id } = await items.enqueue({ ...later, priority: 0 });
+        // After the first look an item is claimed, and a scan that runs puts another file into line.
+        const events = [
+          async () => {
+            await claim(1);
+            await items.enqueue(file("/f/3", { parent_id: id }));
+          },
+        ];
+        const eventful = new Proxy(test.database, {
+          get: (target, name) =>
+            name === "query"
+              ? async (...asked: Parameters<typeof target.query>) => {
+                  const rows = await target.query(...asked);
+                  const [statement] = asked;
+                  if (typeof statement !== "string" && /^items\.(open|before)/.test(statement.name))
+                    await events.shift()?.();
+                  return rows;
+                }
+              : bound(target, name),
+        });
+        await takeBack(new Items(eventful, itemQueues()), id);
+        assert.deepEqual(
+          (await items.list()).items.map((item) => item.queue_id),
+          [id],
+        );
+        await items.cancel(id);
+      }
+    });
   });
+}
+
+function bound<T extends object>(target: T, name: string | symbol): unknown {
+  const value: unknown = Reflect.get(target, name, target);
+  return typeof value === "function" ? value.bind(target) : value;
 }
