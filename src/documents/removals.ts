@@ -23,16 +23,17 @@ export function removalLane(parts: LaneParts) {
 async function remove(parts: LaneParts, key: string, row: RemovalPayload) {
   switch (row.kind) {
     case "document":
-      await removeFromStores(parts, key, row.document_id, {});
-      await parts.files.remove(row.document_id);
+      await inEvery(parts, key, {
+        ...removalsFrom(parts, { documentId: row.document_id }),
+        files_status: () => parts.files.remove(row.document_id),
+      });
       return done(ALL_DONE);
     case "chunks": {
       // The new chunks may have the ids of old ones; when all are there, the rest can go.
       if (await hasOpenWork(parts.database, row.document_id, "vector")) return released(WAIT_MS);
-      await removeFromStores(parts, key, row.document_id, {
-        chunkIds: await staleChunks(parts, row),
-        chunkKeys: row.chunk_keys ?? [],
-      });
+      const chunkIds = await staleChunks(parts, row);
+      const chunkKeys = row.chunk_keys ?? [];
+      await inEvery(parts, key, removalsFrom(parts, { documentId: row.document_id, chunkIds, chunkKeys }));
       return done(ALL_DONE);
     }
     case "replaced":
@@ -49,25 +50,36 @@ const ALL_DONE = {
   files_status: "completed",
 } as const;
 
-async function removeFromStores(
-  { vectors, fulltext, graph, database }: LaneParts,
-  key: string,
-  documentId: string,
-  which: { chunkIds?: readonly string[]; chunkKeys?: readonly string[] },
-): Promise<void> {
-  const { chunkIds, chunkKeys } = which;
+type Removals = Partial<Record<keyof typeof ALL_DONE, () => Promise<unknown>>>;
+
+/** Of all of a document, or of some of its chunks. */
+function removalsFrom(
+  { vectors, fulltext, graph }: LaneParts,
+  which: { documentId: string; chunkIds?: readonly string[]; chunkKeys?: readonly string[] },
+): Removals {
+  const { documentId, chunkIds, chunkKeys } = which;
   const points = { documentId, ...(chunkIds && { chunkIds }) };
-  const steps = [
-    ["vectors_status", () => vectors.remove(points)],
-    ["fulltext_status", () => fulltext.remove(points)],
-    ["graph_status", () => graph.remove({ documentId, ...(chunkKeys && { chunkKeys }) })],
-  ] as const;
+  return {
+    vectors_status: () => vectors.remove(points),
+    fulltext_status: () => fulltext.remove(points),
+    graph_status: () => graph.remove({ documentId, ...(chunkKeys && { chunkKeys }) }),
+  };
+}
+
+/** A store that is away keeps no other from being cleared. */
+async function inEvery({ database }: LaneParts, key: string, removals: Removals): Promise<void> {
   const { dialect } = database;
-  for (const [column, step] of steps) {
-    await step();
-    const sql = `update document_removals set ${column} = 'completed' where ${dialect.isOneOf("id", 1, "uuid")}`;
-    await database.query({ name: `documents.remove.${column}`, sql }, [dialect.keys([key])]);
+  const failures: unknown[] = [];
+  for (const [column, remove] of Object.entries(removals)) {
+    try {
+      await remove();
+      const sql = `update document_removals set ${column} = 'completed' where ${dialect.isOneOf("id", 1, "uuid")}`;
+      await database.query({ name: `documents.remove.${column}`, sql }, [dialect.keys([key])]);
+    } catch (error) {
+      failures.push(error);
+    }
   }
+  if (failures.length > 0) throw failures[0];
 }
 
 /** Of the chunks that went, those that did not come back. */

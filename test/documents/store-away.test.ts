@@ -42,7 +42,7 @@ test("a store that is away stops the lanes that need it and no others; nothing i
   await quarry.documents.delete(documentIds[0]!);
   const later = await ingest("new.md", "Basalt is sawn in the valley.");
   const waiting =
-    "select (select count(*) from task_queue_chunk where vector_status = 'pending' and vector_run_after is not null) as chunks, (select count(*) from document_removals where status = 'pending' and run_after is not null and vectors_status = 'pending' and kind = 'document') as removals, (select count(*) from task_queue_page where ocr_status = 'completed' and is_chunked) as pages";
+    "select (select count(*) from task_queue_chunk where vector_status = 'pending' and vector_run_after is not null) as chunks, (select count(*) from document_removals where status = 'pending' and run_after is not null and vectors_status = 'pending' and graph_status = 'completed' and files_status = 'completed' and kind = 'document') as removals, (select count(*) from task_queue_page where ocr_status = 'completed' and is_chunked) as pages";
   await until(async () => {
     const { chunks, removals, pages } = await row(waiting);
     return chunks === 1 && Number(removals) >= 1 && pages === 1;
