@@ -3,6 +3,7 @@ import { compareRates, type Figure, median } from "../figures.ts";
 import { progress } from "../progress.ts";
 import { designLoop } from "./design-loop.ts";
 import { quarryLane } from "./lane.ts";
+import type { Pace } from "./model.ts";
 import { plainLoop } from "./plain-loop.ts";
 import { DATABASE_NAMES, type DatabaseName, makePlace, type Scene } from "./scene.ts";
 
@@ -15,8 +16,7 @@ export interface Contender {
 
 export interface DrainLoad {
   readonly jobs: number;
-  /** How long the model takes for each call. */
-  readonly callMs: number;
+  readonly pace: Pace;
 }
 
 export interface Filled {
@@ -30,26 +30,29 @@ export interface Filled {
 const WARM_UP_JOBS = 500;
 /** A tenth of overhead at most. */
 const GOAL = 0.91;
-const BESIDE_PLAIN =
-  "the same model, encoding and calls at once; two tables without states, leases, attempts, order, known texts or other indexes";
+const JUDGED_MS = 5;
+const BESIDE_DESIGN =
+  "the same calls, the same row in the end; nothing is claimed, no lease, order, known texts or passing on of vectors";
+const BESIDE_BARE =
+  "two tables: an id and a text, an id and a vector; no status, hash, tokens, times or indexes";
 
 /** Jobs per second through the lane, with a model that takes its time and no processor. */
 export async function embeddingThroughput(scene: Scene): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const database of DATABASE_NAMES)
-    for (const callMs of scene.scale.callsMs) figures.push(...(await throughputOn(scene, database, callMs)));
+    for (const pace of scene.scale.paces) figures.push(...(await throughputOn(scene, database, pace)));
   return figures;
 }
 
-async function throughputOn(scene: Scene, database: DatabaseName, callMs: number): Promise<Figure[]> {
-  const { rounds, jobs, callsMs } = scene.scale;
-  const [sameTable, sameCalls, oneCall] = [designLoop(CALLS_AT_ONCE), plainLoop(CALLS_AT_ONCE), plainLoop(1)];
-  const isJudged = callMs === callsMs[0];
-  const contenders = [quarryLane, sameTable, sameCalls, ...(isJudged ? [oneCall] : [])];
+async function throughputOn(scene: Scene, database: DatabaseName, pace: Pace): Promise<Figure[]> {
+  const { rounds, jobs } = scene.scale;
+  const [sameRow, bare] = [designLoop(CALLS_AT_ONCE), plainLoop(CALLS_AT_ONCE)];
+  const how = `${pace.callMs} ms a call${pace.isOneByOne ? ", one by one" : ""}`;
+  const contenders = [quarryLane, sameRow, bare];
   const rates = new Map(contenders.map((contender): [Contender, number[]] => [contender, []]));
   const rateOf = async (contender: Contender, count: number) => {
     const place = await makePlace(scene, database);
-    return drainRate(contender, place.url, { jobs: count, callMs }).finally(() => place.remove());
+    return drainRate(contender, place.url, { jobs: count, pace }).finally(() => place.remove());
   };
   for (const contender of contenders) await rateOf(contender, WARM_UP_JOBS);
   for (let round = 1; round <= rounds; round++) {
@@ -57,22 +60,24 @@ async function throughputOn(scene: Scene, database: DatabaseName, callMs: number
       const rate = await rateOf(contender, jobs);
       rates.get(contender)!.push(rate);
       progress(
-        `${database}, ${callMs} ms a call, ${contender.name}, round ${round} of ${rounds}: ${Math.round(rate)} jobs/s`,
+        `${database}, ${how}, ${contender.name}, round ${round} of ${rounds}: ${Math.round(rate)} jobs/s`,
       );
     }
   }
-  const compare = (peer: Contender, goal: number | null) =>
+  const compare = (peer: Contender, note: string, goal: number | null = null) =>
     compareRates({
-      measure: `${database} embedding jobs, ${callMs} ms a call`,
+      measure: `${database} embedding jobs, ${how}`,
       unit: "jobs/s",
       quarry: median(rates.get(quarryLane)!),
       peer: peer.name,
       peerValue: median(rates.get(peer)!),
       goal,
-      ...(goal !== null && { note: BESIDE_PLAIN }),
+      note,
     });
-  const beside = [compare(sameCalls, isJudged ? GOAL : null), compare(sameTable, null)];
-  return isJudged ? [...beside, compare(oneCall, null)] : beside;
+  return [
+    compare(sameRow, BESIDE_DESIGN, pace.callMs === JUDGED_MS ? GOAL : null),
+    compare(bare, BESIDE_BARE),
+  ];
 }
 
 async function drainRate(contender: Contender, url: string, load: DrainLoad): Promise<number> {

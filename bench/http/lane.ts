@@ -7,7 +7,7 @@ import { vectorTypeOf } from "../../src/embeddings/vectors.ts";
 import { Crew, type Database, migrate, openDatabase, prepareQueue, readMigrations } from "../../src/index.ts";
 import { settleDown } from "../postgres.ts";
 import type { Contender } from "./embedding.ts";
-import { BATCH, MODEL, openTimedModel, textOf } from "./model.ts";
+import { BATCH, DIMENSIONS, MODEL, openTimedModel, textOf } from "./model.ts";
 import { isPostgres } from "./scene.ts";
 
 const LOOK_EVERY_MS = 1;
@@ -16,11 +16,11 @@ const STALE_MS = 120_000;
 /** Jobs in the queue, worked on by the lane that every worker of Quarry runs. */
 export const quarryLane: Contender = {
   name: "quarry",
-  fill: async (url, { jobs: count, callMs }) => {
+  fill: async (url, { jobs: count, pace }) => {
     const { database, queue } = await fillJobs(url, count);
     return {
       drain: async () => {
-        const model = openTimedModel(callMs);
+        const model = openTimedModel(pace);
         const limits = { textsMax: BATCH, tokensMax: 50_000 };
         const { embedder } = model;
         const crew = await new Crew({
@@ -61,9 +61,12 @@ export async function fillJobs(url: string, count: number) {
   return { database, queue, vectorType };
 }
 
-export async function countCompleted(database: Database): Promise<number> {
+/** Those that have all of their vector. */
+async function countCompleted(database: Database): Promise<number> {
+  const size =
+    database.dialect.name === "postgres" ? "cardinality(embedding_vector)" : "length(embedding_vector) / 4";
   const [row] = await database.query(
-    "select count(*) as count from embedding_jobs where status = 'completed'",
+    `select count(*) as count from embedding_jobs where status = 'completed' and ${size} = ${DIMENSIONS}`,
   );
   return Number(row!.count);
 }

@@ -3,7 +3,14 @@ import type { Embedder } from "../../src/adapters/embed.ts";
 
 export const MODEL = "bench-model";
 export const BATCH = 50;
-const DIMENSIONS = 384;
+export const DIMENSIONS = 384;
+
+/** How a model answers. */
+export interface Pace {
+  readonly callMs: number;
+  /** Each call waits for the one before, as on a machine with one processor; else any number at once. */
+  readonly isOneByOne: boolean;
+}
 
 /** A model that takes the same time for every call and next to no processor, as one on another machine does. */
 export interface TimedModel {
@@ -12,9 +19,10 @@ export interface TimedModel {
   firstCallAt(): number;
 }
 
-export function openTimedModel(callMs: number): TimedModel {
+export function openTimedModel({ callMs, isOneByOne }: Pace): TimedModel {
   const vectors = Array.from({ length: BATCH }, randomVector);
   let firstCallAt: number | undefined;
+  let before = Promise.resolve();
   return {
     firstCallAt: () => firstCallAt ?? Number.NaN,
     embedder: {
@@ -24,7 +32,9 @@ export function openTimedModel(callMs: number): TimedModel {
       tokenizer: { count: (text) => Math.ceil(text.length / 4) },
       embed: async (texts) => {
         firstCallAt ??= performance.now();
-        await pause(callMs);
+        const answered = (isOneByOne ? before : Promise.resolve()).then(() => pause(callMs));
+        before = answered;
+        await answered;
         return { vectors: texts.map((_text, position) => vectors[position]!), tokens: 50 * texts.length };
       },
       close: async () => undefined,

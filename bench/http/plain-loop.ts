@@ -1,9 +1,10 @@
 import { DatabaseSync } from "node:sqlite";
 import type { Embedder } from "../../src/adapters/embed.ts";
+import { postgresDialect } from "../../src/database/dialect.ts";
 import { toStored } from "../../src/embeddings/vectors.ts";
 import { countRows, openPool, settleDown } from "../postgres.ts";
 import type { Contender, DrainLoad, Filled } from "./embedding.ts";
-import { BATCH, openTimedModel, textOf } from "./model.ts";
+import { BATCH, DIMENSIONS, openTimedModel, textOf } from "./model.ts";
 import { isPostgres } from "./scene.ts";
 
 interface Text {
@@ -19,10 +20,10 @@ interface Store {
 
 type FilledStore = Omit<Filled, "drain"> & { readonly store: Store };
 
-/** The same model and the same encoding of vectors without a queue. What is under way when it is killed is lost. */
+/** The least that can be stored: a vector for a text. What became of a text, when, and for how much, is not. */
 export function plainLoop(callsAtOnce: number): Contender {
   return {
-    name: `plain loop, ${callsAtOnce} ${callsAtOnce === 1 ? "call" : "calls"} at once`,
+    name: `two bare tables in a plain loop, ${callsAtOnce} calls at once`,
     fill: async (url, load) => {
       const { store, ...rest } = isPostgres(url)
         ? await fillPostgres(url, load.jobs, callsAtOnce)
@@ -32,8 +33,8 @@ export function plainLoop(callsAtOnce: number): Contender {
   };
 }
 
-async function drain(store: Store, { jobs, callMs }: DrainLoad, callsAtOnce: number): Promise<number> {
-  const model = openTimedModel(callMs);
+async function drain(store: Store, { jobs, pace }: DrainLoad, callsAtOnce: number): Promise<number> {
+  const model = openTimedModel(pace);
   let taken = 0;
   const work = async () => {
     while (taken < jobs) {
@@ -79,10 +80,10 @@ function fillSqlite(path: string, count: number): FilledStore {
   };
 }
 
-/** One statement is a transaction by itself. */
+/** One statement is a transaction by itself. Vectors come in one array, in the driver's binary form. */
 const INSERT = {
   name: "plain.insert",
-  text: "insert into vectors (id, vector) select v.id, v.vector::real[] from unnest($1::integer[], $2::text[]) as v (id, vector)",
+  text: "insert into vectors (id, vector) select v.id, ($2::real[])[(v.nth - 1) * $3::integer + 1 : v.nth * $3::integer] from unnest($1::integer[]) with ordinality as v (id, nth)",
 };
 const READ = { name: "plain.read", text: "select id, text from texts where id between $1 and $2" };
 
@@ -99,8 +100,8 @@ async function fillPostgres(url: string, count: number, connections: number): Pr
   const store: Store = {
     read: async (first, last) => (await pool.query<Text>({ ...READ, values: [first, last] })).rows,
     write: async (texts, vectors) => {
-      const stored = vectors.map((vector) => toStored(vector, "real[]"));
-      await pool.query({ ...INSERT, values: [texts.map(({ id }) => id), stored] });
+      const packed = postgresDialect.pack("floats", vectors);
+      await pool.query({ ...INSERT, values: [texts.map(({ id }) => id), packed, DIMENSIONS] });
     },
   };
   return {

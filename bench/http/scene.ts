@@ -1,6 +1,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { createBenchDatabase } from "../postgres.ts";
+import type { Pace } from "./model.ts";
 
 /** How much is measured. */
 export interface Scale {
@@ -9,8 +10,8 @@ export interface Scale {
   readonly requestMs: number;
   /** Jobs of one drain through the lane. */
   readonly jobs: number;
-  /** How long the model takes for a call of 50 texts; the first is what the goal is for. */
-  readonly callsMs: readonly number[];
+  /** How the model answers a call of 50 texts. */
+  readonly paces: readonly Pace[];
   /** Jobs that a worker elsewhere takes in a round. */
   readonly remoteJobs: number;
 }
@@ -28,7 +29,11 @@ export const FULL_SCALE: Scale = {
   rounds: 3,
   requestMs: 3_000,
   jobs: 20_000,
-  callsMs: [5, 50],
+  paces: [
+    { callMs: 5, isOneByOne: true },
+    { callMs: 5, isOneByOne: false },
+    { callMs: 50, isOneByOne: false },
+  ],
   remoteJobs: 5_000,
 };
 
@@ -36,7 +41,10 @@ export const QUICK_SCALE: Scale = {
   rounds: 1,
   requestMs: 700,
   jobs: 3_000,
-  callsMs: [5],
+  paces: [
+    { callMs: 5, isOneByOne: true },
+    { callMs: 5, isOneByOne: false },
+  ],
   remoteJobs: 300,
 };
 

@@ -12,9 +12,11 @@ export interface Batch {
   readonly from: string;
   /** The rows of the batch, to be used in `where`. */
   readonly match: string;
+  /** The first parameter after the batch. */
+  readonly next: number;
   /** The nth value of the row's entry. */
   field(position: number, type: FieldType): string;
-  /** Columns of `table` taken from the nth value, a JSON object, each falling back to what the row has. */
+  /** Columns of `table` taken from the nth value, a JSON object that has them all. */
   merge(table: string, position: number, columns: readonly { name: string; kind: ColumnKind }[]): string;
 }
 
@@ -50,7 +52,7 @@ export interface Dialect {
   isOneOf(column: string, index: number, type: KeyType): string;
   /** A test that `column` is one of what a sub-select finds; the sub-select runs once. */
   isAmong(column: string, select: string): string;
-  /** A batch whose parameters start at `index`; always the last ones of a statement. */
+  /** A batch whose parameters start at `index`; only what is packed comes after them. */
   batch(column: string, index: number, type: KeyType): Batch;
   tokens(column: string, index: number, type: KeyType): TokenBatch;
   /** Rows written as a JSON array in parameter `index`, read as columns of `table`. */
@@ -72,9 +74,21 @@ export interface Dialect {
   batchParams(entries: readonly BatchEntry[]): unknown[];
   tokenParams(entries: readonly BatchEntry[]): unknown[];
   blob(bytes: Uint8Array): string;
+  /** Values one behind the other, as one parameter. */
+  pack(kind: PackedKind, values: readonly Packed[]): Uint8Array;
+  /** One of them: parameter `index` from `start` (the first is 1), so many bytes or floats. Null when `start` is. */
+  unpack(kind: PackedKind, index: number, place: { start: string; length: string }): string;
 }
 
-export type ColumnKind = "plain" | "json" | "blob" | "boolean";
+/** Written as text they would cost more than the rest of their row, and more again to be read. */
+export type PackedKind = "blob" | "floats";
+export type Packed = Uint8Array | Float32Array;
+/** "floats" of 32 bits: their bytes on SQLite, `real[]` on PostgreSQL or what takes one, such as `vector`. */
+export type ColumnKind = "plain" | "json" | "boolean" | PackedKind;
+
+export function isPacked(kind: ColumnKind): kind is PackedKind {
+  return kind === "blob" || kind === "floats";
+}
 
 export function quoted(name: string): string {
   return name
@@ -116,13 +130,14 @@ export const postgresDialect: Dialect = {
   batch: (column, index, type) => ({
     from: "",
     match: `${column} = any($${index}::${POSTGRES_KEY[type]}[])`,
+    next: index + 2,
     field: (position, fieldType) =>
       `($${index + 1}::jsonb -> ${column}::text ->> ${position})::${POSTGRES_FIELD[fieldType]}`,
     merge: (table, position, columns) => {
       const names = columns.map(({ name }) => quoted(name));
       const values = names.map((name) => `r.${name}`).join(", ");
       const json = `$${index + 1}::jsonb -> ${column}::text -> ${position}`;
-      return `(${names.join(", ")}) = (select ${values} from jsonb_populate_record(${table}, coalesce(${json}, '{}')) as r)`;
+      return `(${names.join(", ")}) = (select ${values} from jsonb_populate_record(${table}, ${json}) as r)`;
     },
   }),
   tokens: (column, index, type) => ({
@@ -151,6 +166,11 @@ export const postgresDialect: Dialect = {
   },
   tokenParams: (entries) => [entries.map(([key]) => key), tokensByKey(entries)],
   blob: (bytes) => `\\x${Buffer.from(bytes).toString("hex")}`,
+  pack: (kind, values) => (kind === "blob" ? joined(values) : realArray(values)),
+  unpack: (kind, index, { start, length }) =>
+    kind === "blob"
+      ? `substring($${index}::bytea from (${start})::integer for (${length})::integer)`
+      : `($${index}::real[])[${start} : ${start} + ${length} - 1]`,
 };
 
 export const sqliteDialect: Dialect = {
@@ -164,15 +184,15 @@ export const sqliteDialect: Dialect = {
   batch: (column, index) => ({
     from: ` from json_each(?${index}) as batch`,
     match: `${column} = batch.value ->> 0`,
+    next: index + 1,
     field: (position) => `(batch.value ->> ${position + 1})`,
     // Paths into the entry: cut out first, an object of a few kB would be parsed again for every column.
     merge: (_table, position, columns) =>
       columns
-        .map(({ name, kind }) => {
-          const path = `$[${position + 1}]."${name}"`;
-          const isGiven = `json_type(batch.value, '${path}') is not null`;
-          return `${quoted(name)} = case when ${isGiven} then ${jsonValue("batch.value", path, kind)} else ${quoted(name)} end`;
-        })
+        .map(
+          ({ name, kind }) =>
+            `${quoted(name)} = ${jsonValue("batch.value", `$[${position + 1}]."${name}"`, kind)}`,
+        )
         .join(", "),
   }),
   // Read as they stand; the values of a nested array would be parsed once more for every row.
@@ -198,7 +218,39 @@ export const sqliteDialect: Dialect = {
   batchParams: (entries) => [`[${entries.map(written).join(",")}]`],
   tokenParams: (entries) => [tokensByKey(entries)],
   blob: (bytes) => Buffer.from(bytes).toString("hex"),
+  // The driver takes no bytes at all for null.
+  pack: (_kind, values) => (values.every(({ length }) => length === 0) ? NO_BYTES : joined(values)),
+  unpack: (kind, index, { start, length }) =>
+    kind === "blob"
+      ? `substr(?${index}, ${start}, ${length})`
+      : `substr(?${index}, 4 * ${start} - 3, 4 * ${length})`,
 };
+
+const NO_BYTES = new Uint8Array(1);
+
+function joined(values: readonly Packed[]): Buffer {
+  return Buffer.concat(
+    values.map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength)),
+  );
+}
+
+const FLOAT4 = 700;
+
+/** PostgreSQL's binary form of an array: a head of five numbers, then the length and the bytes of each float, big end first. */
+function realArray(values: readonly Packed[]): Buffer {
+  const count = values.reduce((sum, { length }) => sum + length, 0);
+  const bytes = Buffer.allocUnsafe(20 + 8 * count);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (const [position, word] of [1, 0, FLOAT4, count, 1].entries()) view.setInt32(4 * position, word);
+  let at = 20;
+  for (const floats of values) {
+    for (let index = 0; index < floats.length; index++, at += 8) {
+      view.setInt32(at, 4);
+      view.setFloat32(at + 4, floats[index]!);
+    }
+  }
+  return bytes;
+}
 
 /** Written by hand: an object with thousands of numeric keys is slow to build and slow to write. */
 function tokensByKey(entries: readonly BatchEntry[]): string {
@@ -220,5 +272,5 @@ function jsonColumn(json: string, name: string, kind: ColumnKind): string {
 function jsonValue(json: string, path: string, kind: ColumnKind): string {
   const value = `${json} ->> '${path}'`;
   if (kind === "json") return `nullif(${json} -> '${path}', 'null')`;
-  return kind === "blob" ? `unhex(${value})` : value;
+  return isPacked(kind) ? `unhex(${value})` : value;
 }

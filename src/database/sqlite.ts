@@ -209,6 +209,8 @@ function connect(settings: SqliteSettings): DatabaseSync {
     connection.exec(`pragma busy_timeout = ${BUSY_SLICE_MS}`);
     connection.exec(`pragma synchronous = ${settings.synchronous ?? "full"}`);
     connection.exec("pragma journal_size_limit = 67108864");
+    // A statement that fires triggers keeps what it may have to undo: in a file that is 13 µs for every row it writes.
+    connection.exec("pragma temp_store = memory");
     connection.enableLoadExtension(false);
     return connection;
   } catch (error) {

@@ -9,14 +9,12 @@ import { done, type Outcome, released } from "../queue/outcome.ts";
 import { type PackLimits, packed } from "./packs.ts";
 import type { JobPayload } from "./queue.ts";
 import { hashOf, knownVectors } from "./twins.ts";
-import { toStored, type VectorType } from "./vectors.ts";
 
 export interface EmbeddingLaneParts {
   readonly database: Database;
   readonly queue: Queue<JobPayload>;
   readonly embedder: Embedder;
   readonly limits: PackLimits;
-  readonly vectorType: VectorType;
   /** Of this program; kept with every job it has done. */
   readonly version: string;
   readonly pollMs: number;
@@ -56,7 +54,7 @@ async function embedJobs(parts: EmbeddingLaneParts, jobs: readonly Job[]): Promi
   for (const job of jobs) {
     const { hash } = texts.get(job)!;
     const vector = known.get(hash);
-    if (vector) outcomes.set(job, doneWith(parts, { hash, vector, tookMs: 0, tokens: 0 }));
+    if (vector) outcomes.set(job, doneWith(parts, job, { hash, vector, tookMs: 0, tokens: 0 }));
   }
   const fresh = jobs.filter((job) => !outcomes.has(job));
   // Jobs that SQLite's own trigger made are not known to be twins until here.
@@ -69,14 +67,14 @@ async function embedJobs(parts: EmbeddingLaneParts, jobs: readonly Job[]): Promi
     }),
   );
   for (const [first, ...others] of alike)
-    for (const job of others) outcomes.set(job, atNoCost(outcomes.get(first!)!));
+    for (const job of others) outcomes.set(job, atNoCost(outcomes.get(first!)!, texts.get(job)!.hash));
   return jobs.map((job) => outcomes.get(job)!);
 }
 
 /** What became of one text becomes of the same text in another job; it was paid for once. */
-function atNoCost(outcome: Outcome): Outcome {
+function atNoCost(outcome: Outcome, hash: string): Outcome {
   if (outcome.kind !== "done") return outcome;
-  return done({ ...outcome.result, processing_time_ms: 0, tokens_used: 0 });
+  return done({ ...outcome.result, text_hash: hash, processing_time_ms: 0, tokens_used: 0 });
 }
 
 function measured({ tokenizer }: Embedder, text: string): Measured {
@@ -104,22 +102,24 @@ async function embedTogether(
     tokens,
     measures.map((text) => text.tokens),
   );
-  return measures.map(({ hash }, position) =>
-    doneWith(parts, { hash, vector: vectors[position]!, tookMs, tokens: shares[position]! }),
-  );
+  return jobs.map((job, position) => {
+    const { hash } = measures[position]!;
+    return doneWith(parts, job, { hash, vector: vectors[position]!, tookMs, tokens: shares[position]! });
+  });
 }
 
 function doneWith(
-  { vectorType, version }: EmbeddingLaneParts,
+  { version }: EmbeddingLaneParts,
+  { row }: Job,
   made: { hash: string; vector: Float32Array; tookMs: number; tokens: number },
 ): Outcome {
   return done({
-    embedding_vector: toStored(made.vector, vectorType),
+    embedding_vector: made.vector,
     embedding_dimensions: made.vector.length,
     processing_time_ms: made.tookMs,
     tokens_used: made.tokens,
-    // A job that SQLite's own trigger made has no hash yet.
-    text_hash: made.hash,
+    // A job that SQLite's own trigger made has no hash yet. Written once more, it would move in four indexes for nothing.
+    ...(row.text_hash !== made.hash && { text_hash: made.hash }),
     worker_version: version,
   });
 }

@@ -63,6 +63,6 @@ export function embeddingQueue(settings: { model: string; staleMs: number }): Qu
       "text_hash",
       "worker_version",
     ],
-    kinds: { embedding_vector: "blob", has_turn: "boolean" },
+    kinds: { embedding_vector: "floats", has_turn: "boolean" },
   });
 }

@@ -6,7 +6,6 @@ import type { Queue } from "../queue/declaration.ts";
 import type { RemoteQueue, RemoteResult } from "../queue/remote.ts";
 import type { JobPayload } from "./queue.ts";
 import { hashOf } from "./twins.ts";
-import { toStored, type VectorType } from "./vectors.ts";
 
 export const DIMENSIONS_MAX = 16_000;
 
@@ -20,7 +19,6 @@ export const jobResultSchema = z.strictObject({
 interface Parts {
   readonly database: Database;
   readonly queue: Queue<JobPayload>;
-  readonly vectorType: VectorType;
 }
 
 /** Lets workers in any language make the vectors. */
@@ -36,7 +34,7 @@ export function remoteEmbeddings(parts: Parts): RemoteQueue {
       const hashes = await hashesOf(parts.database, results);
       return made.map(({ embedding_vector: vector, ...figures }, position) => ({
         ...figures,
-        embedding_vector: toStored(Float32Array.from(vector), parts.vectorType),
+        embedding_vector: Float32Array.from(vector),
         embedding_dimensions: vector.length,
         worker_version: results[position]!.worker.version,
         ...hashes.get(String(results[position]!.key)),

@@ -1,19 +1,22 @@
 import type { Database, Row, Statement, Transaction } from "../database/database.ts";
-import { type BatchEntry, Json } from "../database/dialect.ts";
-import { QuarryError } from "../errors.ts";
+import type { BatchEntry } from "../database/dialect.ts";
 import type { Queue } from "./declaration.ts";
-import { stringify } from "./enqueue.ts";
 import type { Followers } from "./followers.ts";
 import type { SettleOptions } from "./lane-store.ts";
 import type { Claim, Outcome, Settlement, Verdict } from "./outcome.ts";
+import { type ResultBatch, Results } from "./results.ts";
 import type { Key } from "./roll-up.ts";
 import { KEY, type QueueStatements, STATUS, TOKEN } from "./statements.ts";
-import { cleanValue, errorText, isStorable } from "./text.ts";
+import { errorText } from "./text.ts";
 
 interface SettleBatch {
   readonly statement: Statement;
   readonly entries: readonly BatchEntry[];
+  /** What comes after "now". */
+  params(): unknown[];
 }
+
+const NOTHING: Row = Object.freeze({});
 
 interface SettlerParts {
   readonly database: Database;
@@ -28,12 +31,14 @@ export class Settler {
   readonly #queue: Queue;
   readonly #sql: QueueStatements;
   readonly #followers: Followers;
+  readonly #results: Results;
 
   constructor(parts: SettlerParts) {
     this.#database = parts.database;
     this.#queue = parts.queue;
     this.#sql = parts.statements;
     this.#followers = parts.followers;
+    this.#results = new Results(parts.database, parts.queue);
   }
 
   async settle(settlements: readonly Settlement[], options: SettleOptions = {}): Promise<Verdict[]> {
@@ -67,13 +72,14 @@ export class Settler {
    * Naming every completed row takes SQLite a third of the settlement; counting them is free. Only when the count
    * is short, because a lease was lost, is it undone and done again by name.
    */
-  async #completedAll({ statement, entries }: SettleBatch): Promise<boolean> {
+  async #completedAll(batch: SettleBatch): Promise<boolean> {
     const { complete, completeUnnamed } = this.#sql;
+    const { statement, entries } = batch;
     if (statement !== complete || !completeUnnamed) return false;
     const isShort = new Error("some leases were lost");
     try {
       await this.#database.transaction(async (transaction) => {
-        await transaction.query(completeUnnamed, this.#paramsOf({ statement, entries }));
+        await transaction.query(completeUnnamed, this.#paramsOf(batch));
         const [row] = await transaction.query("select changes() as count");
         if (row!.count !== entries.length) throw isShort;
       });
@@ -114,25 +120,32 @@ export class Settler {
   }
 
   #paramsOf(batch: SettleBatch): unknown[] {
-    const { dialect } = this.#database;
-    const encode = batch.statement === this.#sql.complete ? dialect.tokenParams : dialect.batchParams;
-    return [this.#database.now(), ...encode(batch.entries)];
+    return [this.#database.now(), ...batch.params()];
   }
 
   #batchesOf(settlements: readonly Settlement[]): SettleBatch[] {
-    const { complete, completeWithResults, fail, release } = this.#sql;
+    const { complete, fail, release } = this.#sql;
+    const { tokenParams, batchParams } = this.#database.dialect;
     const batches = new Map<Statement, BatchEntry[]>();
     const add = (statement: Statement, entry: BatchEntry) => {
       const entries = batches.get(statement);
       if (entries) entries.push(entry);
       else batches.set(statement, [entry]);
     };
+    const completed = new Map<string, ResultBatch>();
+    const addResult = (claim: Claim<object>, result: Row) => {
+      const columns = this.#results.columnsOf(result);
+      if (columns.length === 0) return add(complete, [claim.key, claim.token]);
+      const shape = columns.join(",");
+      const batch = completed.get(shape) ?? this.#results.batchOf(columns);
+      completed.set(shape, batch);
+      batch.add(claim, result);
+    };
     for (const { claim, outcome } of settlements) {
       const { key, token } = claim;
       switch (outcome.kind) {
         case "done":
-          if (outcome.result) add(completeWithResults, [key, token, this.#encodeResult(outcome.result)]);
-          else add(complete, [key, token]);
+          addResult(claim, outcome.result ?? NOTHING);
           break;
         case "retry":
           add(fail, [key, token, this.#delayMs(claim, outcome.delayMs), errorText(outcome.reason), false]);
@@ -147,21 +160,16 @@ export class Settler {
           outcome satisfies never;
       }
     }
-    return [...batches].map(([statement, entries]) => ({ statement, entries }));
+    const encoded = [...batches].map(([statement, entries]) => ({
+      statement,
+      entries,
+      params: () => (statement === complete ? tokenParams(entries) : batchParams(entries)),
+    }));
+    return [...encoded, ...completed.values()];
   }
 
   #delayMs(claim: Claim<object>, delayMs: number | undefined): number {
     return delayMs ?? this.#queue.retry.delayMs(claim.attempt, Math.random);
-  }
-
-  #encodeResult(result: Row): Json {
-    for (const name of Object.keys(result)) {
-      if (!this.#queue.results.includes(name)) {
-        throw new QuarryError("invalid_input", `queue ${this.#queue.name} declares no result column ${name}`);
-      }
-    }
-    const json = stringify(this.#database, result);
-    return new Json(isStorable(json) ? json : stringify(this.#database, cleanValue(result)));
   }
 
   /** Rows that this very token settled before: every other transition raises the token. */

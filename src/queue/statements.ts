@@ -1,5 +1,5 @@
 import type { Statement } from "../database/database.ts";
-import { type Batch, type Dialect, literal, quoted, type TokenBatch } from "../database/dialect.ts";
+import { type Batch, type Dialect, isPacked, literal, quoted, type TokenBatch } from "../database/dialect.ts";
 import { kindOf, type Queue } from "./declaration.ts";
 import { indexedBy } from "./indexes.ts";
 import { attemptsMax, orderOf, type Predicates, predicatesOf } from "./predicates.ts";
@@ -16,7 +16,6 @@ export interface QueueStatements {
   readonly complete: Statement;
   /** The same without saying which rows; only where they can be counted afterwards. */
   readonly completeUnnamed: Statement | undefined;
-  readonly completeWithResults: Statement;
   readonly fail: Statement;
   readonly release: Statement;
   /** Only for queues that say who works on a row. */
@@ -46,6 +45,12 @@ export function compileQueue(queue: Queue, dialect: Dialect): QueueStatements {
   return new Compiler(queue, dialect).statements();
 }
 
+/** Completes rows and writes these of the queue's result columns; a column that is not named costs no index anything. */
+export function compileCompletion(queue: Queue, dialect: Dialect, results: readonly string[]): Statement {
+  const sql = new Compiler(queue, dialect).completeWithResults(results);
+  return { name: `${queue.name}.completeWithResults`, sql };
+}
+
 class Compiler {
   readonly #queue: Queue;
   readonly #dialect: Dialect;
@@ -73,7 +78,6 @@ class Compiler {
       extend: { ...statement("extend", this.#extend()), isUrgent: true },
       complete: statement("complete", this.#complete(true)),
       completeUnnamed: this.#isCountable ? statement("complete", this.#complete(false)) : undefined,
-      completeWithResults: statement("completeWithResults", this.#completeWithResults()),
       fail: statement("fail", this.#fail()),
       release: statement("release", this.#release()),
       expire: this.#queue.columns.worker
@@ -157,11 +161,17 @@ class Compiler {
     return `delete from ${this.#table} as t where ${isHeld} and ${isRunning} and ${this.#dialect.now} is not null${returning}`;
   }
 
-  /** $1 now, batch (key, token, results). */
-  #completeWithResults(): string {
+  /** $1 now, batch (key, token, results, start and length of each that is packed), the packed columns. */
+  completeWithResults(results: readonly string[]): string {
     const batch = this.#batch(2);
-    const columns = this.#queue.results.map((name) => ({ name, kind: kindOf(this.#queue, name) }));
-    const merged = columns.length > 0 ? batch.merge("t", 1, columns) : "";
+    const columns = results.map((name) => ({ name, kind: kindOf(this.#queue, name) }));
+    const written = columns.filter(({ kind }) => !isPacked(kind));
+    const packed = columns.flatMap(({ name, kind }) => (isPacked(kind) ? [{ name, kind }] : []));
+    const unpacked = packed.map(({ name, kind }, nth) => {
+      const [start, length] = [2, 3].map((field) => batch.field(2 * nth + field, "integer"));
+      return `${quoted(name)} = ${this.#dialect.unpack(kind, batch.next + nth, { start: start!, length: length! })}`;
+    });
+    const merged = [...(written.length > 0 ? [batch.merge("t", 1, written)] : []), ...unpacked].join(", ");
     return `${this.#update(this.#completed(), this.#held(batch), batch.from, merged)} returning ${this.#returned()}`;
   }
 

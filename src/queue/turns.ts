@@ -25,6 +25,8 @@ const PASSES_MAX = 20;
 const GROUPS_PER_STATEMENT_MAX = 5_000;
 
 interface TurnStatements {
+  /** Only where a look costs no round trip. */
+  readonly anyBehind: Statement | undefined;
   readonly pass: Statement;
   readonly stranded: Statement;
 }
@@ -32,6 +34,9 @@ interface TurnStatements {
 export function compileTurnStatements(queue: Queue, dialect: Dialect): TurnStatements | undefined {
   if (!queue.group) return undefined;
   return {
+    anyBehind: dialect.isSerial
+      ? { name: `${queue.name}.anyBehind`, sql: anyBehindSql(queue, dialect) }
+      : undefined,
     pass: { name: `${queue.name}.pass`, sql: passSql(queue, dialect) },
     stranded: { name: `${queue.name}.stranded`, sql: strandedSql(queue, dialect) },
   };
@@ -43,6 +48,8 @@ export function compileTurns(queue: Queue, dialect: Dialect): Turns | undefined 
   if (!group || !statements) return undefined;
 
   async function pass(database: Database, rows: readonly Row[]): Promise<number> {
+    // Whoever gets in line after this look asks for the turn itself.
+    if (statements!.anyBehind && (await database.query(statements!.anyBehind)).length === 0) return 0;
     const groups = new Map<string, Row>();
     for (const row of rows) {
       const values = group!.columns.map((_name, index) => row[`${GROUP}${index}`]);
@@ -74,6 +81,11 @@ export function compileTurns(queue: Queue, dialect: Dialect): Turns | undefined 
     pass,
     sweep: async (database) => pass(database, await database.query(statements!.stranded)),
   };
+}
+
+function anyBehindSql(queue: Queue, dialect: Dialect): string {
+  const { behind } = predicatesOf(queue, "w");
+  return `select 1 as found from ${quoted(queue.table)} as w${indexedBy(queue, dialect, "behind")} where ${behind} limit 1`;
 }
 
 /** $1 groups. The condition stands twice: the row may have been cancelled or taken since it was chosen. */

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import pg from "pg";
-import { toStored } from "../../src/embeddings/vectors.ts";
 import { done, openDatabase } from "../../src/index.ts";
 import { DATABASES, type TestDatabase } from "../support/databases.ts";
 import { type Desk, openDesk, until, vectorOf } from "./desk.ts";
@@ -112,7 +111,7 @@ for (const { name, open } of DATABASES) {
         "update embedding_jobs set lease_until = '2000-01-01T00:00:00Z' where status = 'processing'",
       );
       await here.store.rescueStale();
-      const vector = toStored(vectorOf("wrong"), here.jobs.vectorType);
+      const vector = vectorOf("wrong");
       const [verdict] = await here.store.settle([
         { claim: stale!, outcome: done({ embedding_vector: vector, embedding_dimensions: 8 }) },
       ]);
@@ -153,7 +152,7 @@ describe("races of rules on PostgreSQL", () => {
     await writer.connect();
     await writer.query("begin");
     await writer.query("update rules set priority = 'high' where id <> $1", [job!.rule_id]);
-    const vector = toStored(vectorOf("same text "), desk.jobs.vectorType);
+    const vector = vectorOf("same text ");
     const settling = desk.store.settle([
       { claim: claim!, outcome: done({ embedding_vector: vector, embedding_dimensions: 8 }) },
     ]);

@@ -19,11 +19,10 @@ for (const { name, open } of DATABASES) {
       test = await open();
       desk = await openDesk(test);
       const { database } = test;
-      const { vectorType } = desk.jobs;
       remote = new RemoteWork({
         database,
         workers: new WorkerProcesses(database, { silentMs: 60_000 }),
-        queues: [remoteEmbeddings({ database, queue: desk.store.queue, vectorType })],
+        queues: [remoteEmbeddings({ database, queue: desk.store.queue })],
         pollMs: 50,
       });
     });

@@ -6,6 +6,7 @@ import { testGroups } from "./suite/groups.ts";
 import { testLifecycle } from "./suite/lifecycle.ts";
 import { testParents } from "./suite/parents.ts";
 import { testQueuesApart } from "./suite/queues-apart.ts";
+import { testResults } from "./suite/results.ts";
 
 /** The one suite that every database must pass, unchanged. */
 export function testQueueStore(
@@ -23,6 +24,7 @@ export function testQueueStore(
 
     testLifecycle(() => fixture);
     testEnqueue(() => fixture);
+    testResults(() => fixture);
     testQueuesApart(() => fixture);
     testParents(() => fixture);
     testGroups(() => fixture);

@@ -54,8 +54,8 @@ export const mail = defineQueue<MailPayload>({
   ],
   retry: fixedDelays(5_000, 10_000, 30_000),
   reads: ["recipient", "payload"],
-  results: ["receipt", "bytes", "priority"],
-  kinds: { payload: "json", receipt: "json", bytes: "blob" },
+  results: ["receipt", "bytes", "weights", "priority"],
+  kinds: { payload: "json", receipt: "json", bytes: "blob", weights: "floats" },
   dedupe: ["idempotency_key"],
   retention: { doneMs: 3_600_000, failedMs: 7_200_000 },
 });
@@ -170,6 +170,7 @@ export function schema(dialect: "sqlite" | "postgres"): string[] {
   const uuid = isPostgres ? "uuid" : "text";
   const json = isPostgres ? "jsonb" : "text";
   const blob = isPostgres ? "bytea" : "blob";
+  const floats = isPostgres ? "real[]" : "blob";
   const serial = isPostgres ? "bigserial primary key" : "integer primary key";
   const statusOf = (words: string) => (isPostgres ? "task_status" : `text check (status in (${words}))`);
   const phaseStatus = isPostgres ? "task_status" : "text";
@@ -185,7 +186,7 @@ export function schema(dialect: "sqlite" | "postgres"): string[] {
   return [
     ...(isPostgres ? [`create type task_status as enum (${four})`] : []),
     `create table messages (id ${uuid} primary key, kind text not null, recipient text, payload ${json},
-      urgency text not null default 'normal', priority integer not null default 0, receipt ${json}, bytes ${blob},
+      urgency text not null default 'normal', priority integer not null default 0, receipt ${json}, bytes ${blob}, weights ${floats},
       status text not null default 'pending', max_attempts integer not null default 3,
       idempotency_key text unique, lease_ms integer, ${engine},
       check (attempts >= 0 and attempts <= max_attempts), check (priority >= 0 and priority <= 10))`,

@@ -5,7 +5,7 @@ import type { Database, Statement } from "../../src/database/database.ts";
 import { type Dialect, postgresDialect, sqliteDialect } from "../../src/database/dialect.ts";
 import { indexesOf, openDatabase } from "../../src/index.ts";
 import { compileLevels } from "../../src/queue/roll-up.ts";
-import { compileQueue } from "../../src/queue/statements.ts";
+import { compileCompletion, compileQueue } from "../../src/queue/statements.ts";
 import { compileTurnStatements } from "../../src/queue/turns.ts";
 import { freshPostgres } from "../support/postgres.ts";
 import { QUEUES, schema } from "./fixture.ts";
@@ -14,13 +14,16 @@ import { QUEUES, schema } from "./fixture.ts";
 function statementsOf(dialect: Dialect): Statement[] {
   return QUEUES.flatMap((queue) => [
     ...Object.values(compileQueue(queue, dialect)).filter((statement) => statement !== undefined),
+    ...(queue.results.length > 0 ? [compileCompletion(queue, dialect, queue.results)] : []),
     ...compileLevels(queue, dialect).flatMap((level) => [
       level.lock,
       level.derive,
       ...level.write.values(),
       level.page,
     ]),
-    ...Object.values(compileTurnStatements(queue, dialect) ?? {}),
+    ...Object.values(compileTurnStatements(queue, dialect) ?? {}).filter(
+      (statement) => statement !== undefined,
+    ),
   ]);
 }
 

@@ -96,7 +96,7 @@ describe("what a claim looks at, with 100,000 rows of which 10,000 can be claime
         rescue,
         promote,
         retry,
-        ...Object.values(turns ?? {}),
+        ...Object.values(turns ?? {}).filter((statement) => statement !== undefined),
       ]) {
         for (const node of nodesOf(await genericPlan(database, sql))) {
           assert.ok(!/Sort|Seq Scan|Bitmap/.test(node["Node Type"]), `${name}: ${JSON.stringify(node)}`);
@@ -153,7 +153,7 @@ describe("what a claim looks at, with 100,000 rows of which 10,000 can be claime
         rescue,
         promote,
         retry,
-        ...Object.values(turns ?? {}),
+        ...Object.values(turns ?? {}).filter((statement) => statement !== undefined),
       ]) {
         for (const line of await sqlitePlan(database, sql)) {
           assert.doesNotMatch(line, /^SCAN (t|w|h|c)$/, `${name}: ${line}`);

@@ -65,9 +65,6 @@ update "messages" as t set "status" = 'completed', "lease_until" = null, "finish
 -- mail.complete
 update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and coalesce(t."kind" = 'mail' and t."status" = 'processing', false);
 
--- mail.completeWithResults
-update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "receipt" = case when json_type(batch.value, '$[2]."receipt"') is not null then nullif(batch.value -> '$[2]."receipt"', 'null') else "receipt" end, "bytes" = case when json_type(batch.value, '$[2]."bytes"') is not null then unhex(batch.value ->> '$[2]."bytes"') else "bytes" end, "priority" = case when json_type(batch.value, '$[2]."priority"') is not null then batch.value ->> '$[2]."priority"' else "priority" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."kind" = 'mail' and t."status" = 'processing', false) returning "id" as q_key, "status" as q_status;
-
 -- mail.fail
 update "messages" as t set "status" = case when ((batch.value ->> 4) or t."attempts" >= t."max_attempts") then 'failed' when true then 'retrying' else t."status" end, "attempts" = t."attempts", "run_after" = case when ((batch.value ->> 4) or t."attempts" >= t."max_attempts") or (batch.value ->> 2) <= 0 then null else strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "error_message" = (batch.value ->> 3), "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((batch.value ->> 4) or t."attempts" >= t."max_attempts") then ?1 end, "worker_id" = case when not ((batch.value ->> 4) or t."attempts" >= t."max_attempts") then null else t."worker_id" end, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."kind" = 'mail' and t."status" = 'processing', false) returning "id" as q_key, "status" as q_status;
 
@@ -101,6 +98,9 @@ delete from "messages" as t where t."id" in (select t."id" from "messages" as t 
 -- mail.pruneFailed
 delete from "messages" as t where t."id" in (select t."id" from "messages" as t where t."kind" = 'mail' and t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."kind" = 'mail' and t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status;
 
+-- mail.completeWithResults
+update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "receipt" = nullif(batch.value -> '$[2]."receipt"', 'null'), "priority" = batch.value ->> '$[2]."priority"', "bytes" = substr(?3, (batch.value ->> 3), (batch.value ->> 4)), "weights" = substr(?4, 4 * (batch.value ->> 5) - 3, 4 * (batch.value ->> 6)) from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."kind" = 'mail' and t."status" = 'processing', false) returning "id" as q_key, "status" as q_status;
+
 -- sms.claim
 select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, 3 as q_attempts_max, t."recipient", t."payload" from "messages" as t indexed by "messages_sms_ready_ed02cf" where t."kind" = 'sms' and t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 order by t."priority" desc, t."created_at", t."id" limit ?1;
 
@@ -115,9 +115,6 @@ update "messages" as t set "status" = 'completed', "lease_until" = null, "finish
 
 -- sms.complete
 update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and coalesce(t."kind" = 'sms' and t."status" = 'processing', false);
-
--- sms.completeWithResults
-update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "receipt" = case when json_type(batch.value, '$[2]."receipt"') is not null then nullif(batch.value -> '$[2]."receipt"', 'null') else "receipt" end, "bytes" = case when json_type(batch.value, '$[2]."bytes"') is not null then unhex(batch.value ->> '$[2]."bytes"') else "bytes" end, "priority" = case when json_type(batch.value, '$[2]."priority"') is not null then batch.value ->> '$[2]."priority"' else "priority" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."kind" = 'sms' and t."status" = 'processing', false) returning "id" as q_key, "status" as q_status;
 
 -- sms.fail
 update "messages" as t set "status" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then 'failed' when true then 'pending' else t."status" end, "attempts" = (t."attempts" + 1), "run_after" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) or (batch.value ->> 2) <= 0 then null else strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "error_message" = (batch.value ->> 3), "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then ?1 end, "worker_id" = case when not ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then null else t."worker_id" end, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."kind" = 'sms' and t."status" = 'processing', false) returning "id" as q_key, "status" as q_status;
@@ -152,6 +149,9 @@ delete from "messages" as t where t."id" in (select t."id" from "messages" as t 
 -- sms.pruneFailed
 delete from "messages" as t where t."id" in (select t."id" from "messages" as t where t."kind" = 'sms' and t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."kind" = 'sms' and t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status;
 
+-- sms.completeWithResults
+update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "receipt" = nullif(batch.value -> '$[2]."receipt"', 'null'), "priority" = batch.value ->> '$[2]."priority"', "bytes" = substr(?3, (batch.value ->> 3), (batch.value ->> 4)) from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."kind" = 'sms' and t."status" = 'processing', false) returning "id" as q_key, "status" as q_status;
+
 -- pages.ocr.claim
 select t."id" as q_key, t."ocr_lease_token" + 1 as q_token, t."ocr_retry_count" + 1 as q_attempt, t."max_retries" as q_attempts_max, t."document_id" as q_parent, t."page_number", t."document_id" from "pages" as t indexed by "pages_pages_ocr_ready_f452ff" where t."ocr_status" in ('pending', 'failed') and t."ocr_run_after" is null and t."ocr_retry_count" < t."max_retries" order by (case t."ocr_status" when 'failed' then 0 else 1 end), t."ocr_retry_count", t."created_at", t."id" limit ?1;
 
@@ -163,9 +163,6 @@ update "pages" as t set "ocr_last_heartbeat" = case when ?2 > 0 then ?1 end, "up
 
 -- pages.ocr.complete
 update "pages" as t set "ocr_status" = 'completed', "ocr_last_heartbeat" = null, "ocr_completed_at" = ?1, "ocr_error" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."ocr_lease_token" = batch.value and coalesce(t."ocr_status" = 'processing', false) returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
-
--- pages.ocr.completeWithResults
-update "pages" as t set "ocr_status" = 'completed', "ocr_last_heartbeat" = null, "ocr_completed_at" = ?1, "ocr_error" = null, "updated_at" = ?1, "page_file_path" = case when json_type(batch.value, '$[2]."page_file_path"') is not null then batch.value ->> '$[2]."page_file_path"' else "page_file_path" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."ocr_lease_token" = (batch.value ->> 1) and coalesce(t."ocr_status" = 'processing', false) returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
 
 -- pages.ocr.fail
 update "pages" as t set "ocr_status" = 'failed', "ocr_retry_count" = case when ((batch.value ->> 4) or (t."ocr_retry_count" + 1) >= t."max_retries") then max((t."ocr_retry_count" + 1), t."max_retries") else (t."ocr_retry_count" + 1) end, "ocr_run_after" = case when ((batch.value ->> 4) or (t."ocr_retry_count" + 1) >= t."max_retries") or (batch.value ->> 2) <= 0 then null else strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "ocr_error" = (batch.value ->> 3), "ocr_last_heartbeat" = null, "ocr_completed_at" = case when ((batch.value ->> 4) or (t."ocr_retry_count" + 1) >= t."max_retries") then ?1 end, "ocr_worker_id" = case when not ((batch.value ->> 4) or (t."ocr_retry_count" + 1) >= t."max_retries") then null else t."ocr_worker_id" end, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."ocr_lease_token" = (batch.value ->> 1) and coalesce(t."ocr_status" = 'processing', false) returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
@@ -200,6 +197,9 @@ delete from "pages" as t where t."id" in (select t."id" from "pages" as t where 
 -- pages.ocr.pruneFailed
 delete from "pages" as t where t."id" in (select t."id" from "pages" as t where t."ocr_status" = 'failed' and not (t."ocr_retry_count" < t."max_retries") and t."ocr_completed_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."ocr_status", t."ocr_completed_at" limit ?3) and t."ocr_status" = 'failed' and not (t."ocr_retry_count" < t."max_retries") and t."ocr_completed_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
 
+-- pages.ocr.completeWithResults
+update "pages" as t set "ocr_status" = 'completed', "ocr_last_heartbeat" = null, "ocr_completed_at" = ?1, "ocr_error" = null, "updated_at" = ?1, "page_file_path" = batch.value ->> '$[2]."page_file_path"' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."ocr_lease_token" = (batch.value ->> 1) and coalesce(t."ocr_status" = 'processing', false) returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
+
 -- pages.ocr.parent0.lock
 select p."id" from "documents" as p where p."id" in (select value from json_each(?1)) order by p."id";
 
@@ -232,9 +232,6 @@ update "pages" as t set "vector_last_heartbeat" = case when ?2 > 0 then ?1 end, 
 
 -- pages.vector.complete
 update "pages" as t set "vector_status" = 'completed', "vector_last_heartbeat" = null, "vector_completed_at" = ?1, "vector_error" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."vector_lease_token" = batch.value and coalesce(t."vector_status" = 'processing', false) returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
-
--- pages.vector.completeWithResults
-update "pages" as t set "vector_status" = 'completed', "vector_last_heartbeat" = null, "vector_completed_at" = ?1, "vector_error" = null, "updated_at" = ?1, "page_file_path" = case when json_type(batch.value, '$[2]."page_file_path"') is not null then batch.value ->> '$[2]."page_file_path"' else "page_file_path" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."vector_lease_token" = (batch.value ->> 1) and coalesce(t."vector_status" = 'processing', false) returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
 
 -- pages.vector.fail
 update "pages" as t set "vector_status" = 'failed', "vector_retry_count" = case when ((batch.value ->> 4) or (t."vector_retry_count" + 1) >= t."max_retries") then max((t."vector_retry_count" + 1), t."max_retries") else (t."vector_retry_count" + 1) end, "vector_run_after" = case when ((batch.value ->> 4) or (t."vector_retry_count" + 1) >= t."max_retries") or (batch.value ->> 2) <= 0 then null else strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "vector_error" = (batch.value ->> 3), "vector_last_heartbeat" = null, "vector_completed_at" = case when ((batch.value ->> 4) or (t."vector_retry_count" + 1) >= t."max_retries") then ?1 end, "vector_worker_id" = case when not ((batch.value ->> 4) or (t."vector_retry_count" + 1) >= t."max_retries") then null else t."vector_worker_id" end, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."vector_lease_token" = (batch.value ->> 1) and coalesce(t."vector_status" = 'processing', false) returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
@@ -269,6 +266,9 @@ delete from "pages" as t where t."id" in (select t."id" from "pages" as t where 
 -- pages.vector.pruneFailed
 delete from "pages" as t where t."id" in (select t."id" from "pages" as t where t."vector_status" = 'failed' and not (t."vector_retry_count" < t."max_retries") and t."vector_completed_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."vector_status", t."vector_completed_at" limit ?3) and t."vector_status" = 'failed' and not (t."vector_retry_count" < t."max_retries") and t."vector_completed_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
 
+-- pages.vector.completeWithResults
+update "pages" as t set "vector_status" = 'completed', "vector_last_heartbeat" = null, "vector_completed_at" = ?1, "vector_error" = null, "updated_at" = ?1, "page_file_path" = batch.value ->> '$[2]."page_file_path"' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."vector_lease_token" = (batch.value ->> 1) and coalesce(t."vector_status" = 'processing', false) returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
+
 -- pages.vector.parent0.lock
 select p."id" from "documents" as p where p."id" in (select value from json_each(?1)) order by p."id";
 
@@ -302,9 +302,6 @@ update "chunks" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 
 -- chunks.complete
 update "chunks" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
 
--- chunks.completeWithResults
-update "chunks" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "note" = case when json_type(batch.value, '$[2]."note"') is not null then batch.value ->> '$[2]."note"' else "note" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
-
 -- chunks.fail
 update "chunks" as t set "status" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then 'failed' when true then 'pending' else t."status" end, "attempts" = (t."attempts" + 1), "run_after" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) or (batch.value ->> 2) <= 0 then null else strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "error_message" = (batch.value ->> 3), "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then ?1 end, "worker_id" = case when not ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then null else t."worker_id" end, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
 
@@ -337,6 +334,9 @@ delete from "chunks" as t where t."id" in (select t."id" from "chunks" as t wher
 
 -- chunks.pruneFailed
 delete from "chunks" as t where t."id" in (select t."id" from "chunks" as t where t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
+
+-- chunks.completeWithResults
+update "chunks" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "note" = batch.value ->> '$[2]."note"' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
 
 -- chunks.parent0.lock
 select p."id" from "sections" as p where p."id" in (select value from json_each(?1)) order by p."id";
@@ -392,9 +392,6 @@ update "steps" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 /
 -- steps.complete
 update "steps" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
 
--- steps.completeWithResults
-update "steps" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1, "note" = case when json_type(batch.value, '$[2]."note"') is not null then batch.value ->> '$[2]."note"' else "note" end from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
-
 -- steps.fail
 update "steps" as t set "status" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then 'failed' when true then 'pending' else t."status" end, "attempts" = (t."attempts" + 1), "run_after" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) or (batch.value ->> 2) <= 0 then null else strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "error_message" = (batch.value ->> 3), "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then ?1 end, "worker_id" = case when not ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then null else t."worker_id" end, "has_turn" = (not ((batch.value ->> 4) or (t."attempts" + 1) >= 3)), "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
 
@@ -427,6 +424,12 @@ delete from "steps" as t where t."id" in (select t."id" from "steps" as t where 
 
 -- steps.pruneFailed
 delete from "steps" as t where t."id" in (select t."id" from "steps" as t where t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- steps.completeWithResults
+update "steps" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1, "note" = batch.value ->> '$[2]."note"' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- steps.anyBehind
+select 1 as found from "steps" as w indexed by "steps_behind_d60f74" where w."status" = 'pending' and w."run_after" is null and w."attempts" < 3 and w."has_turn" = false limit 1;
 
 -- steps.pass
 update "steps" as t set "has_turn" = true where t."id" in (select (select w."id" from "steps" as w indexed by "steps_behind_d60f74" where w."entity_type" = r.value ->> '$."entity_type"' and w."entity_id" = r.value ->> '$."entity_id"' and w."status" = 'pending' and w."run_after" is null and w."attempts" < 3 and w."has_turn" = false order by w."created_at", w."id" limit 1) from json_each(?1) as r where not exists (select 1 from "steps" as h indexed by "steps_turn_0f54e7" where h."entity_type" = r.value ->> '$."entity_type"' and h."entity_id" = r.value ->> '$."entity_id"' and h."has_turn" = true)) and coalesce(t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 and t."has_turn" = false, false) returning "id" as q_key;
