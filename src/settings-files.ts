@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { parse } from "yaml";
 import { z } from "zod";
 import { messageOf, QuarryError } from "./errors.ts";
+import { nearest, unknownKey } from "./nearest.ts";
 
 /** In the order in which they count. The second one is the RAG contract's, and holds settings of other programs too. */
 export const SETTINGS_FILES = ["quarry.yaml", "configs/client/client.yaml"] as const;
@@ -20,7 +21,7 @@ export interface FiledSettings {
 const SECTIONS = ["redis", "rags"] as const;
 const DB_MAX = 1_000_000;
 
-const redisSchema = z.object({
+const redisSchema = z.strictObject({
   url: z.url({ protocol: /^rediss?$/, error: "give a URL such as redis://localhost:6379/0" }),
   password: z.union([z.string(), z.number()], "give a text").nullish(),
   db: z.int("give a whole number").min(0).max(DB_MAX).nullish(),
@@ -38,6 +39,7 @@ export function readSettingsFiles(folder: string, names: readonly string[]): Fil
       const key = name.toUpperCase();
       if (isOurs && names.includes(key)) values.set(key, { value, file });
     }
+    if (!isOurs) warnings.push(...misspeltSections(content, file));
     const { redis } = content;
     if (redis !== undefined && redis !== null) {
       const { url, hasPassword } = redisUrlOf(redis, file);
@@ -57,8 +59,13 @@ export function readSettingsFiles(folder: string, names: readonly string[]): Fil
 function redisUrlOf(given: unknown, file: SettingsFile): { url: string; hasPassword: boolean } {
   const parsed = redisSchema.safeParse(given);
   if (!parsed.success) {
-    const { path, message } = parsed.error.issues[0]!;
-    throw new QuarryError("invalid_input", `${["redis", ...path].join(".")} in ${file}: ${message}`);
+    const issue = parsed.error.issues[0]!;
+    if (issue.code === "unrecognized_keys") {
+      const unknown = unknownKey(issue.keys[0]!, Object.keys(redisSchema.shape));
+      throw new QuarryError("invalid_input", `redis in ${file} has ${unknown}`);
+    }
+    const place = ["redis", ...issue.path].join(".");
+    throw new QuarryError("invalid_input", `${place} in ${file}: ${issue.message}`);
   }
   const { url: base, password, db } = parsed.data;
   const url = new URL(base);
@@ -68,13 +75,20 @@ function redisUrlOf(given: unknown, file: SettingsFile): { url: string; hasPassw
 }
 
 function refuseUnknown(content: object, path: string, names: readonly string[]): void {
-  const known = new Set([...names.map((name) => name.toLowerCase()), ...SECTIONS]);
-  const unknown = Object.keys(content).filter((name) => !known.has(name.toLowerCase()));
-  if (unknown.length === 0) return;
-  throw new QuarryError(
-    "invalid_input",
-    `${path} has ${unknown.join(", ")}, which is no setting; there are ${[...known].join(", ")}`,
-  );
+  const known = [...names.map((name) => name.toLowerCase()), ...SECTIONS];
+  const unknown = Object.keys(content).find((name) => !known.includes(name.toLowerCase()));
+  if (unknown === undefined) return;
+  throw new QuarryError("invalid_input", `${path} has ${unknownKey(unknown, known)}`);
+}
+
+/** The file has sections of other programs too, so that only what is almost the name of one of ours is told. */
+function misspeltSections(content: object, file: SettingsFile): string[] {
+  return Object.keys(content).flatMap((name) => {
+    const section = (SECTIONS as readonly string[]).includes(name) ? undefined : nearest(name, SECTIONS);
+    return section === undefined
+      ? []
+      : [`${file} has ${name}, which is not read; if it is meant for Quarry, call it ${section}`];
+  });
 }
 
 /** A file that is not there has nothing in it. */

@@ -5,7 +5,7 @@ import { QuarryError } from "../errors.ts";
 import type { Item } from "../ingest/item-rows.ts";
 import { ITEM_STATUSES, ITEM_TYPES, type ItemStatus, type ItemType } from "../ingest/queue.ts";
 import type { QueueHealth } from "../rag/jobs.ts";
-import { type Output, plain, shortened, table } from "./output.ts";
+import { counted, type Output, plain, shortened, table } from "./output.ts";
 import { type CommonOptions, oneOf, wholeNumber, withCommonOptions, withQuarry } from "./session.ts";
 
 interface ListFlags extends CommonOptions {
@@ -145,13 +145,17 @@ function ragText(rag: QueueHealth): string {
     rag.lastHeartbeatMsAgo === null
       ? ""
       : ` (last heartbeat ${Math.round(rag.lastHeartbeatMsAgo / 1000)} s ago)`;
+  const oldest =
+    rag.oldestDeadLetterAt === null
+      ? ""
+      : ` (the oldest of ${rag.oldestDeadLetterAt}; kept for ${counted(rag.deadLetterDays, "day")})`;
   return [
     `Queue name: ${rag.queue}`,
     `Connection: ${rag.connection}`,
     `Queue length: ${rag.length}`,
     `Processing: ${rag.processing}`,
     `Queued: ${rag.queued}`,
-    `Dead letters: ${rag.deadLetters}`,
+    `Dead letters: ${rag.deadLetters}${oldest}`,
     `Worker connected: ${rag.workerConnected ? "yes" : "no"}${heard}`,
   ]
     .map((line) => `  ${line}`)

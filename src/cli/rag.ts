@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Quarry } from "../app.ts";
 import { messageOf, QuarryError } from "../errors.ts";
 import type { Crew } from "../queue/crew.ts";
+import { RAG_ERROR_CODES } from "../rag/errors.ts";
 import { refuseWithoutRags, type SubmittedJob } from "../rag/jobs.ts";
 import { SOURCE_TYPES } from "../rag/message.ts";
 import { JOB_LEVELS, JOB_STATES, type JobState, type JobStatus } from "../rag/queue.ts";
@@ -22,6 +23,13 @@ interface SubmitFlags extends CommonOptions {
 interface ListFlags extends CommonOptions {
   readonly rag?: string;
   readonly status?: string;
+  readonly limit: number;
+  readonly after?: string;
+}
+
+interface LetterFlags extends CommonOptions {
+  readonly rag?: string;
+  readonly code?: string;
   readonly limit: number;
   readonly after?: string;
 }
@@ -80,30 +88,18 @@ function addDeadLetters(
 ): void {
   const letters = rag
     .command("dead-letter")
-    .description("Jobs that failed for good, and messages that are none.")
+    .description(
+      "Jobs that failed for good, and messages that are none; kept for QUARRY_RAG_DEAD_LETTER_DAYS.",
+    )
     .addHelpText("after", "\nExample:\n  quarry rag dead-letter redrive --all");
   const command = commandOf(letters, "rag dead-letter");
-  command("list", "Lists them, newest first.", "list")
+  command("list", "Lists them, newest first.", "list --rag policies_rag --code ERR_PDF_INVALID")
+    .option("--rag <id>", "of one RAG")
+    .option("--code <code>", "that failed with this error_code; ERR_MESSAGE_INVALID: messages that are none")
     .option("--limit <count>", "how many at most", wholeNumber, 50)
     .option("--after <cursor>", "the next page; the cursor is in the page before")
-    .action((options: CommonOptions & { limit: number; after?: string }) =>
-      withQuarry(
-        options,
-        async (quarry, output) => {
-          const page = await quarry.rag.deadLetters({ limit: options.limit, after: options.after });
-          const rows = page.letters.map(({ id, failed_at, reason }) => [
-            id,
-            failed_at,
-            shortened(reason, ERROR_SHOWN),
-          ]);
-          const more = page.next === undefined ? "" : `\nMore: --after ${page.next}`;
-          output.result(
-            page,
-            rows.length === 0 ? "No dead letters." : `${table([["id", "failed at", "why"], ...rows])}${more}`,
-          );
-        },
-        READING,
-      ),
+    .action((options: LetterFlags) =>
+      withQuarry(options, (quarry, output) => listLetters(quarry, output, options), READING),
     );
   for (const [verb, about, what] of [
     ["redrive", "Puts them back into line, with fresh counters.", "will be tried again"],
@@ -125,6 +121,24 @@ function addDeadLetters(
         }),
       );
   }
+}
+
+async function listLetters(quarry: Quarry, output: Output, flags: LetterFlags): Promise<void> {
+  const page = await quarry.rag.deadLetters({
+    rag_id: flags.rag,
+    error_code: flags.code === undefined ? undefined : oneOf(flags.code, RAG_ERROR_CODES, "code"),
+    limit: flags.limit,
+    after: flags.after,
+  });
+  const rows = page.letters.map(({ id, failed_at, error_code, reason }) => [
+    id,
+    failed_at,
+    error_code ?? "",
+    shortened(reason, ERROR_SHOWN),
+  ]);
+  const head = ["id", "failed at", "code", "why"];
+  const more = page.next === undefined ? "" : `\nMore: --after ${page.next}`;
+  output.result(page, `${rows.length === 0 ? "No dead letters." : table([head, ...rows])}${more}`);
 }
 
 async function submit(quarry: Quarry, output: Output, files: string[], flags: SubmitFlags): Promise<void> {

@@ -1,4 +1,5 @@
 import { z } from "@hono/zod-openapi";
+import { RAG_ERROR_CODES } from "../rag/errors.ts";
 import { JOBS_LISTED_MAX } from "../rag/job-rows.ts";
 import { jobIdSchema, SOURCE_TYPES } from "../rag/message.ts";
 import { JOB_LEVELS, JOB_STATES } from "../rag/queue.ts";
@@ -76,6 +77,7 @@ const DeadLetter = z
     job_id: text,
     rag_id: text,
     reason: z.string(),
+    error_code: text,
     failed_at: z.string(),
     message: z.string().describe("As it was pushed."),
   })
@@ -149,7 +151,11 @@ export function addRagJobRoutes(api: Api, { quarry: { rag } }: ApiParts): void {
       scope: "read",
       tag,
       summary: "Jobs that failed for good, and messages that are none; newest first",
-      query: z.strictObject(page),
+      query: z.strictObject({
+        rag_id: z.string().max(100).optional(),
+        error_code: z.enum(RAG_ERROR_CODES).optional(),
+        ...page,
+      }),
       answers: { 200: json("A page of them", z.strictObject({ letters: z.array(DeadLetter), next })) },
       problems: ["redis_unavailable"],
     },

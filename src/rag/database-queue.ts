@@ -42,7 +42,7 @@ export function openDatabaseQueue(parts: { database: Database; queue: Queue<RagP
     read: (jobId) => rows.read(jobId),
     list: (options?: JobListOptions) => rows.list(options),
     counts: () => countJobs(database, table, rows),
-    deadLetters: (options = {}) => rows.deadLetters(options),
+    deadLetters: (options) => rows.deadLetters(options),
     redrive: (which: DeadLetterChoice) => redrive(table, which),
     purge: (which: DeadLetterChoice) => rows.purge(which),
     close: async () => beat.stop(),
@@ -106,7 +106,7 @@ async function countJobs(database: Database, table: QueueStore<object>, rows: Jo
     processing,
     queued,
     delayed: Number(delayed!.count),
-    deadLetters: await rows.countDead(),
+    ...(await rows.countDead()),
     lastHeartbeatMsAgo: await silenceMs(database),
   };
 }

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { link, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { ErrorFields } from "./errors.ts";
-import { ERROR_RECORD_ENDING } from "./filenames.ts";
+import { ERROR_RECORD_ENDING, isThere } from "./filenames.ts";
 import { shortHash, syncFolder } from "./moves.ts";
 
 /** What is written beside a file that failed. */
@@ -50,10 +50,12 @@ export async function writeErrorRecord(
   }
 }
 
-/** Takes the record away when the file was processed after all. */
+/** Takes the record of an earlier run of the job away, if there is one. */
 export async function removeErrorRecord(folder: string, filename: string, jobId: string): Promise<void> {
   const { name, isOwn } = await nameFor(folder, filename, jobId);
-  if (isOwn) await rm(name, { force: true });
+  if (!isOwn || !(await isThere(name))) return;
+  await rm(name, { force: true });
+  await syncFolder(folder);
 }
 
 async function nameFor(

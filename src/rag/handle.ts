@@ -7,11 +7,11 @@ import { isQuarryError, messageOf, QuarryError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Task } from "../queue/held.ts";
 import { done, failed, type Outcome, released, retry } from "../queue/outcome.ts";
-import { clearCollection } from "./clear.ts";
+import { clearCollection, outlivesClearing } from "./clear.ts";
 import { removeErrorRecord } from "./error-record.ts";
 import { asPipelineError, asRagError, type ErrorFields, errorFields, RagError } from "./errors.ts";
 import { putIntoFailed } from "./failed-files.ts";
-import { checkedFilename } from "./filenames.ts";
+import { checkedFilename, isThere, plainFilename } from "./filenames.ts";
 import { type OpenedSource, openSource, targetFolder } from "./folders.ts";
 import { SOURCE_TYPES, type SourceType } from "./message.ts";
 import {
@@ -27,7 +27,7 @@ import {
   toTaken,
 } from "./moves.ts";
 import { JobProgress } from "./progress.ts";
-import type { JobReport, JobStatus, RagPayload, RagQueue } from "./queue.ts";
+import type { JobReport, RagPayload, RagQueue } from "./queue.ts";
 import type { Rag, Rags } from "./settings.ts";
 import { validate } from "./validate.ts";
 
@@ -84,10 +84,12 @@ class JobWork {
 
   async run(): Promise<Outcome> {
     const rag = ragOf(this.#parts.rags, this.#job.rag_id);
+    const noted = await this.#parts.queue.read(this.#job.job_id);
+    // Whatever becomes of the file: those that come with it are meant for an empty collection.
+    if (this.#job.options.reindex && !noted?.cleared_at) await this.#clear(rag);
     const type = typeOf(this.#job.source_type);
     checkedFilename(this.#job.filename);
     const processed = await targetFolder(rag, "processed");
-    const noted = await this.#parts.queue.read(this.#job.job_id);
     const move = noted && fromStatus(noted);
     const isProcessed = move !== undefined && dirname(move.to) === processed;
     if (move && move.state !== "moved") await this.#finish(move, isProcessed);
@@ -98,10 +100,11 @@ class JobWork {
     const known = taken ? (noted.document_id ?? undefined) : undefined;
     const source = taken ? await this.#reopen(rag, taken) : await this.#open(rag, move);
     try {
-      const id = known ?? (await this.#takeIn(rag, type, source!, { noted, isRetried: move !== undefined }));
+      const id = known ?? (await this.#takeIn(rag, type, source!, { isRetried: move !== undefined }));
       if (known !== undefined && this.#task.attempt > 1) await this.#retryFailed(known);
       const reached = await this.#untilSearchable(id, type);
-      if (source) await this.#putAway(rag, source, processed);
+      await this.#forgetFailure(rag, [source?.path, noted?.moved_to]);
+      if (source) await this.#putAway(source, processed);
       return await this.#done(id, reached);
     } finally {
       await source?.handle.close();
@@ -186,16 +189,12 @@ class JobWork {
     rag: Rag,
     type: SourceType,
     source: OpenedSource,
-    { noted, isRetried }: { noted: JobStatus | undefined; isRetried: boolean },
+    { isRetried }: { isRetried: boolean },
   ): Promise<string> {
     const { options, filename } = this.#job;
     if (!options.skip_validation) await validate(source, { type, bytesMax: this.#parts.fileBytesMax });
-    if (options.reindex && !noted?.cleared_at) {
-      await clearCollection(this.#parts, rag, this.#job.job_id);
-      await this.#note({ cleared_at: isoTime(this.#parts.clock.now()) });
-    }
     this.#task.signal.throwIfAborted();
-    const { id } = await this.#parts.documents.add({
+    const { id, change } = await this.#parts.documents.add({
       path: source.path,
       opened: source.handle,
       filename: namedAs(filename, type),
@@ -209,7 +208,22 @@ class JobWork {
       isRetried: isRetried || this.#task.attempt > 1,
     });
     await this.#note({ document_id: id, ...toTaken({ path: source.path, file: fileOf(source.stats) }) });
-    return id;
+    const isNew = change === "added" || change === "replaced";
+    return isNew || (await this.#isKept(rag, id)) ? id : this.#takeIn(rag, type, source, { isRetried });
+  }
+
+  /** A document that was there before may be one that another job is about to clear away. */
+  async #isKept(rag: Rag, documentId: string): Promise<boolean> {
+    const { signal } = this.#task;
+    return outlivesClearing(this.#parts, rag, { documentId, signal }).catch(async (error) => {
+      await this.#note({ document_id: null, moved_from: null, move_state: null });
+      throw error;
+    });
+  }
+
+  async #clear(rag: Rag): Promise<void> {
+    await clearCollection(this.#parts, rag, this.#job);
+    await this.#note({ cleared_at: isoTime(this.#parts.clock.now()) });
   }
 
   async #retryFailed(id: string): Promise<void> {
@@ -228,9 +242,20 @@ class JobWork {
     throw asPipelineError(failures[0] ?? { phase: "ocr", error: null }, type);
   }
 
-  async #putAway(rag: Rag, source: OpenedSource, processed: string): Promise<void> {
-    const from = dirname(source.path);
-    if (from === processed) return;
+  /**
+   * What an earlier run has said about its failure is not true any more. Before the file is moved, which is noted as the
+   * job's end: whoever comes after a crash looks for the record until then.
+   */
+  async #forgetFailure(rag: Rag, paths: readonly (string | null | undefined)[]): Promise<void> {
+    if (!(await isThere(rag.folders.failed))) return;
+    const failed = await targetFolder(rag, "failed");
+    const names = paths.flatMap((path) => (path && dirname(path) === failed ? [basename(path)] : []));
+    for (const name of new Set([plainFilename(this.#job.filename), ...names]))
+      await removeErrorRecord(failed, name, this.#job.job_id);
+  }
+
+  async #putAway(source: OpenedSource, processed: string): Promise<void> {
+    if (dirname(source.path) === processed) return;
     try {
       await moveFile(this.#moves, source, { folder: processed, filename: this.#job.filename });
     } catch (error) {
@@ -238,8 +263,6 @@ class JobWork {
       if (!isMissing(error)) throw error;
       await this.#note({ moved_to: null, ...toTaken({ path: source.path, file: fileOf(source.stats) }) });
     }
-    if (from === (await targetFolder(rag, "failed")))
-      await removeErrorRecord(from, basename(source.path), this.#job.job_id);
   }
 
   async #done(id: string | undefined, reached?: Reached): Promise<Outcome> {

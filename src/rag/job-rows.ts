@@ -12,11 +12,13 @@ import type { JobMessage } from "./message.ts";
 import type {
   DeadLetter,
   DeadLetterChoice,
+  DeadLetterListOptions,
   DeadLetterPage,
   JobListOptions,
   JobPage,
   JobReport,
   JobStatus,
+  RagCounts,
 } from "./queue.ts";
 
 export const JOBS_LISTED_MAX = 1_000;
@@ -99,32 +101,27 @@ export class JobRows {
   /** Newest first. Pages by the position of the last job, so that a page never skips or repeats one. */
   async list(options: JobListOptions = {}): Promise<JobPage> {
     const limit = checkedLimit(options.limit);
-    const { mark } = this.database.dialect;
     const params: unknown[] = [];
-    const terms = (["rag_id", "status"] as const).flatMap((name) =>
-      options[name] === undefined ? [] : [`${name} = ${mark(params.push(options[name]))}`],
-    );
+    const terms = this.#equal(["rag_id", "status"], options, params);
     if (options.after !== undefined) terms.push(this.#isBefore("created_at", options.after, params));
     const rows = await this.#page({ by: "created_at", terms, params, limit });
     return { jobs: rows.shown.map(statusOf), next: rows.next };
   }
 
-  async deadLetters(options: {
-    limit?: number | undefined;
-    after?: string | undefined;
-  }): Promise<DeadLetterPage> {
+  async deadLetters(options: DeadLetterListOptions = {}): Promise<DeadLetterPage> {
     const limit = checkedLimit(options.limit);
     const params: unknown[] = [];
-    const terms = ["status = 'failed'"];
+    const terms = ["status = 'failed'", ...this.#equal(["rag_id", "error_code"], options, params)];
     if (options.after !== undefined) terms.push(this.#isBefore("finished_at", options.after, params));
     const rows = await this.#page({ by: "finished_at", terms, params, limit });
     return { letters: rows.shown.map(letterOf), next: rows.next };
   }
 
-  async countDead(): Promise<number> {
-    const sql = "select count(*) as count from rag_jobs where status = 'failed'";
+  async countDead(): Promise<Pick<RagCounts, "deadLetters" | "oldestDeadLetterAt">> {
+    const sql = "select count(*) as count, min(finished_at) as oldest from rag_jobs where status = 'failed'";
     const [row] = await this.database.query({ name: "rag.dead", sql });
-    return Number(row!.count);
+    const oldest = row!.oldest === null ? null : String(row!.oldest);
+    return { deadLetters: Number(row!.count), oldestDeadLetterAt: oldest };
   }
 
   /** Forgets jobs that failed. */
@@ -133,6 +130,17 @@ export class JobRows {
     const isMeant = which === "all" ? "true" : dialect.isOneOf("job_id", 1, "text");
     const sql = `delete from rag_jobs where status = 'failed' and ${isMeant} returning job_id`;
     return (await this.database.query(sql, which === "all" ? [] : [dialect.keys(which.ids)])).length;
+  }
+
+  /** What a list is asked for, column by column. */
+  #equal<Name extends string>(
+    names: readonly Name[],
+    wanted: Readonly<Partial<Record<Name, unknown>>>,
+    params: unknown[],
+  ): string[] {
+    const { mark } = this.database.dialect;
+    const given = names.filter((name) => wanted[name] !== undefined);
+    return given.map((name) => `${name} = ${mark(params.push(wanted[name]))}`);
   }
 
   #isBefore(column: string, cursor: string, params: unknown[]): string {
@@ -265,12 +273,13 @@ function letterOf(row: Row): DeadLetter {
     job_id: String(row.job_id),
     rag_id: String(row.rag_id),
     reason: String(row.error ?? "no reason was given"),
+    error_code: row.error_code === null ? null : String(row.error_code),
     failed_at: String(row.failed_at),
     message: String(row.message),
   };
 }
 
-function checkedLimit(limit = 100): number {
+export function checkedLimit(limit = 100): number {
   if (Number.isInteger(limit) && limit >= 1 && limit <= JOBS_LISTED_MAX) return limit;
   throw new QuarryError("invalid_input", `limit must be a whole number from 1 to ${JOBS_LISTED_MAX}`);
 }

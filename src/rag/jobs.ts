@@ -10,6 +10,7 @@ import { type JobMessage, type JobOptions, newMessage } from "./message.ts";
 import {
   CONNECTED_WITHIN_MS,
   type DeadLetterChoice,
+  type DeadLetterListOptions,
   type DeadLetterPage,
   JobKept,
   type JobLevel,
@@ -50,6 +51,8 @@ export interface QueueHealth extends RagCounts {
   readonly queue: string;
   readonly connection: string;
   readonly workerConnected: boolean;
+  /** How long dead letters are kept. */
+  readonly deadLetterDays: number;
 }
 
 interface Parts {
@@ -109,7 +112,7 @@ export class RagJobs {
     return this.queue.list(options);
   }
 
-  deadLetters(options?: { limit?: number | undefined; after?: string | undefined }): Promise<DeadLetterPage> {
+  deadLetters(options?: DeadLetterListOptions): Promise<DeadLetterPage> {
     return this.queue.deadLetters(options);
   }
 
@@ -129,6 +132,7 @@ export class RagJobs {
       connection: this.queue.place,
       ...counts,
       workerConnected: silentMs !== null && silentMs < CONNECTED_WITHIN_MS,
+      deadLetterDays: Math.round(this.queue.store.queue.retention!.failedMs! / 86_400_000),
     };
   }
 

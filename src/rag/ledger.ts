@@ -30,9 +30,20 @@ export interface OpenJob {
   readonly position: readonly [createdAt: string, jobId: string];
 }
 
+/** A job that failed for good, as its dead letter would be written again. */
+export interface FailedJob extends Omit<OpenJob, "delayMs"> {
+  readonly started_at: string;
+  readonly failed_at: string;
+  readonly error: string;
+  readonly error_type: string;
+  readonly error_code: string;
+}
+
 interface Taken {
   readonly claim: JobClaim;
   readonly worker: string;
+  /** On the monotonic clock. */
+  readonly takenAt: number;
 }
 
 /**
@@ -40,7 +51,9 @@ interface Taken {
  * are in no order. Should this process end before, Redis knows, and the restorer brings the ledger up to date.
  */
 const WRITTEN_WITHIN_MS = 250;
-const WRITTEN_AT_ONCE = 2_000;
+/** Jobs that are older than this are written down with the oldest, whose time has come. */
+const TOGETHER_FROM_MS = 150;
+const WRITTEN_AT_ONCE = 2_500;
 const UNWRITTEN_MAX = 10_000;
 
 /**
@@ -84,7 +97,12 @@ export class Ledger {
     const keys = claims.map(({ key }) => key);
     const rows = await this.#database.query({ name: "rag.done", sql }, [dialect.keys(keys)]);
     const done = new Set(rows.map((row) => String(row.job_id)));
-    for (const claim of claims) if (!done.has(claim.key)) this.#taken.set(claim.key, { claim, worker });
+    const takenAt = this.#database.clock.monotonic();
+    for (const claim of claims) {
+      // At the end, so that the oldest are first.
+      this.#taken.delete(claim.key);
+      if (!done.has(claim.key)) this.#taken.set(claim.key, { claim, worker, takenAt });
+    }
     this.#flushSoon();
     return done;
   }
@@ -98,23 +116,36 @@ export class Ledger {
   }
 
   /** Writes down what was taken and decided, now. */
-  async flush(): Promise<void> {
+  flush(): Promise<void> {
+    return this.#flush(Number.POSITIVE_INFINITY);
+  }
+
+  /** Of what is in hands still, only what was taken until then: most of the rest will be over when its time comes. */
+  async #flush(takenUntil: number): Promise<void> {
     while (this.#writing) await this.#writing.catch(() => undefined);
     if (this.#taken.size === 0 && this.#decided.length === 0) return;
-    this.#writing = this.#write().finally(() => {
+    this.#writing = this.#write(takenUntil).finally(() => {
       this.#writing = undefined;
     });
     await this.#writing;
   }
 
   /** Nothing is forgotten before it is written: while the database is away, it is tried again. */
-  async #write(): Promise<void> {
+  async #write(takenUntil: number): Promise<void> {
+    // In commits of one size: those of a few rows cost almost as much.
+    const commits = Math.ceil(this.#decided.length / WRITTEN_AT_ONCE);
+    const size = Math.ceil(this.#decided.length / commits);
     while (this.#decided.length > 0) {
-      const decided = this.#decided.slice(0, WRITTEN_AT_ONCE);
+      const decided = this.#decided.slice(0, size);
       await this.#writeDecided(decided);
       this.#decided.splice(0, decided.length);
     }
-    await this.#insert([...this.#taken.values()], "processing");
+    const due: Taken[] = [];
+    for (const taken of this.#taken.values()) {
+      if (taken.takenAt > takenUntil) break;
+      due.push(taken);
+    }
+    await this.#insert(due, "processing");
   }
 
   /** A job that is done before it was written down costs one write; one that was given back, none. */
@@ -142,7 +173,8 @@ export class Ledger {
     if (taken.length === 0) return;
     await this.#database.transaction(async (transaction) => {
       for (const part of inParts(taken)) {
-        const params = [this.#database.now(), ...part.flatMap(noteValues)];
+        const params: unknown[] = [this.#database.now()];
+        for (const one of part) addValues(params, one);
         await transaction.query(this.#note(part.length, status), params);
       }
     });
@@ -151,10 +183,18 @@ export class Ledger {
 
   #flushSoon(): void {
     if (this.#taken.size === 0 && this.#decided.length === 0) return;
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
-      void this.flush().catch(() => this.#flushSoon());
-    }, WRITTEN_WITHIN_MS);
+    const { clock } = this.#database;
+    const [oldest] = this.#taken.values();
+    const ageMs = oldest ? clock.monotonic() - oldest.takenAt : 0;
+    this.#timer ??= setTimeout(
+      () => {
+        this.#timer = undefined;
+        void this.#flush(clock.monotonic() - TOGETHER_FROM_MS)
+          .catch(() => undefined)
+          .then(() => this.#flushSoon());
+      },
+      Math.max(WRITTEN_WITHIN_MS - TOGETHER_FROM_MS, WRITTEN_WITHIN_MS - ageMs),
+    );
   }
 
   async close(): Promise<void> {
@@ -197,6 +237,16 @@ export class Ledger {
     return rows.map(openJobOf);
   }
 
+  /** Newest first. $1 and $2 where the page before ended. */
+  async failed(options: { limit: number; after?: FailedJob["position"] | undefined }): Promise<FailedJob[]> {
+    const { mark, name } = this.#database.dialect;
+    const isAfter = options.after ? `and (finished_at, job_id) < (${mark(1)}, ${mark(2)})` : "";
+    const position = name === "postgres" ? "finished_at::text" : "finished_at";
+    const sql = `select job_id, message, list, rag_id, filename, submitted_at, retry_count, max_retries, started_at, failed_at, error, error_type, error_code, ${position} as position from rag_jobs where status = 'failed' ${isAfter} order by finished_at desc, job_id desc limit ${options.limit}`;
+    const rows = await this.#database.query(sql, [...(options.after ?? [])]);
+    return rows.map(failedJobOf);
+  }
+
   /** Open jobs that Redis knows to be finished. */
   async mirror(finished: readonly (JobStatus & { lease_token: number })[]): Promise<void> {
     const { now, mark } = this.#database.dialect;
@@ -234,16 +284,14 @@ function* inParts(taken: readonly Taken[]): Generator<readonly Taken[]> {
 
 const NOTED = [...MESSAGE_COLUMNS, "lease_token", "worker_id"] as const;
 
-function noteValues({ claim, worker }: Taken): unknown[] {
+/** In the order of NOTED. */
+function addValues(params: unknown[], { claim, worker }: Taken): void {
   const { row, list, attempt, attemptsMax, token } = claim;
-  const values: Record<(typeof NOTED)[number], unknown> = {
-    ...messageColumns({ ...row, line: lineNamed(list) }),
-    retry_count: attempt - 1,
-    attempts_max: attemptsMax,
-    lease_token: token,
-    worker_id: worker,
-  };
-  return NOTED.map((name) => values[name]);
+  const said = messageColumns({ job: row.job, message: row.message, line: lineNamed(list) });
+  said.retry_count = attempt - 1;
+  said.attempts_max = attemptsMax;
+  for (const name of MESSAGE_COLUMNS) params.push(said[name]);
+  params.push(token, worker);
 }
 
 interface Note {
@@ -280,6 +328,22 @@ function noteSql({ dialect }: Database, { rows, status, leaseMs }: Note): string
 }
 
 function openJobOf(row: Row): OpenJob {
+  return { ...knownOf(row), delayMs: Math.max(0, Math.round(Number(row.wait_ms ?? 0))) };
+}
+
+function failedJobOf(row: Row): FailedJob {
+  const text = (name: string) => String(row[name] ?? "");
+  return {
+    ...knownOf(row),
+    started_at: text("started_at"),
+    failed_at: text("failed_at"),
+    error: text("error"),
+    error_type: text("error_type"),
+    error_code: text("error_code"),
+  };
+}
+
+function knownOf(row: Row): Omit<OpenJob, "delayMs"> {
   return {
     job_id: String(row.job_id),
     message: String(row.message),
@@ -289,7 +353,6 @@ function openJobOf(row: Row): OpenJob {
     submitted_at: String(row.submitted_at),
     retry_count: Number(row.retry_count),
     max_retries: Number(row.max_retries),
-    delayMs: Math.max(0, Math.round(Number(row.wait_ms ?? 0))),
     position: [String(row.position), String(row.job_id)],
   };
 }

@@ -118,6 +118,12 @@ function isCount(value: unknown): boolean {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 1_000;
 }
 
+/** When the producer says that it submitted the job; without a zone it is UTC. */
+export function submittedMs({ submitted_at: time }: Pick<JobMessage, "submitted_at">): number {
+  const [, date, clock, zone = "Z"] = /^(.{10}).([\d:.]+)(.+)?$/.exec(time)!;
+  return Date.parse(`${date}T${clock}${zone.replace(/^(...)(\d\d)$/, "$1:$2")}`);
+}
+
 let serial = randomBytes(4).readUInt32BE();
 
 /**

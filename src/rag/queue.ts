@@ -30,6 +30,8 @@ export const RAG_QUEUE = "rag.jobs";
 /** Finished jobs can be asked about for a week. */
 export const KEPT_MS = 604_800_000;
 
+export const DEAD_LETTER_DAYS = 30;
+
 /** How a message that is none is reported. */
 export const MALFORMED = { error_type: "MessageError", error_code: "ERR_MESSAGE_INVALID" } as const;
 
@@ -117,9 +119,18 @@ export interface DeadLetter {
   readonly job_id: string | null;
   readonly rag_id: string | null;
   readonly reason: string;
+  readonly error_code: string | null;
   readonly failed_at: string;
   /** As it was pushed; cut when it was too long to be a message. */
   readonly message: string;
+}
+
+export interface DeadLetterListOptions {
+  readonly rag_id?: string | undefined;
+  readonly error_code?: string | undefined;
+  readonly limit?: number | undefined;
+  /** The cursor of the page before. */
+  readonly after?: string | undefined;
 }
 
 export interface DeadLetterPage {
@@ -152,6 +163,8 @@ export interface RagCounts {
   readonly queued: number;
   readonly delayed: number;
   readonly deadLetters: number;
+  /** When the one failed that will be forgotten next. */
+  readonly oldestDeadLetterAt: string | null;
   /** Since a worker was last heard; null when there was none. Connected means less than 5 seconds. */
   readonly lastHeartbeatMsAgo: number | null;
 }
@@ -173,7 +186,7 @@ export interface RagQueue {
   list(options?: JobListOptions): Promise<JobPage>;
   counts(): Promise<RagCounts>;
 
-  deadLetters(options?: { limit?: number | undefined; after?: string | undefined }): Promise<DeadLetterPage>;
+  deadLetters(options?: DeadLetterListOptions): Promise<DeadLetterPage>;
   /** Puts them back into line with fresh counters. Returns how many. */
   redrive(which: DeadLetterChoice): Promise<number>;
   /** Deletes them. Returns how many. */
@@ -182,7 +195,8 @@ export interface RagQueue {
 }
 
 /** The declaration over `rag_jobs`; a Redis store keeps to its words, waits and limits. */
-export function ragQueue(settings: { staleMs: number }): Queue<RagPayload> {
+export function ragQueue(settings: { staleMs: number; deadLetterDays?: number }): Queue<RagPayload> {
+  const { staleMs, deadLetterDays = DEAD_LETTER_DAYS } = settings;
   return defineQueue<{ message: string }>({
     name: RAG_QUEUE,
     table: "rag_jobs",
@@ -204,11 +218,11 @@ export function ragQueue(settings: { staleMs: number }): Queue<RagPayload> {
     statuses: { pending: "queued", running: "processing", done: "done", failed: "failed" },
     // The contract's rule: again while retry_count < max_retries. A job always gets one run, whatever it says.
     attempts: { count: "failures", max: "attempts_max" },
-    lease: { ms: settings.staleMs },
+    lease: { ms: staleMs },
     order: ["turn"],
     retry: fixedDelays(5_000, 10_000, 30_000),
     reads: ["message"],
     results: ["chunks_created", "embeddings_generated", "tokens_used", "document_id"],
-    retention: { doneMs: KEPT_MS },
+    retention: { doneMs: KEPT_MS, failedMs: deadLetterDays * 86_400_000 },
   }) as Queue<object> as Queue<RagPayload>;
 }

@@ -1,17 +1,16 @@
 import type { Database } from "../database/database.ts";
-import { isQuarryError, QuarryError } from "../errors.ts";
+import { isQuarryError } from "../errors.ts";
 import { type Log, silentLog } from "../log.ts";
 import type { Queue } from "../queue/declaration.ts";
 import { errorText } from "../queue/text.ts";
 import { Beat } from "./beat.ts";
-import { JOBS_LISTED_MAX, listJson, suggestionsOf } from "./job-rows.ts";
+import { listJson, suggestionsOf } from "./job-rows.ts";
 import { Ledger } from "./ledger.ts";
+import { letterOf, listLetters } from "./letters.ts";
 import { lineOf } from "./lines.ts";
 import type { JobMessage } from "./message.ts";
 import {
-  type DeadLetter,
   type DeadLetterChoice,
-  type DeadLetterPage,
   JobKept,
   type JobLevel,
   type JobReport,
@@ -136,10 +135,10 @@ class RedisQueue implements RagQueue {
 
   async counts(): Promise<RagCounts> {
     await this.#watch.findLines();
-    const [waiting, processing, delayed, deadLetters, silence] = (await this.#link.run(COUNT, [
+    const [waiting, processing, delayed, deadLetters, oldest, silence] = (await this.#link.run(COUNT, [
       this.#now(),
       ...this.#watch.lines,
-    ])) as [number, number, number, number, string];
+    ])) as [number, number, number, number, string, string];
     const queued = waiting + delayed;
     return {
       length: queued + processing,
@@ -147,33 +146,12 @@ class RedisQueue implements RagQueue {
       queued,
       delayed,
       deadLetters,
+      oldestDeadLetterAt: letterOf(oldest).failed_at || null,
       lastHeartbeatMsAgo: silence === "" ? null : Number(silence),
     };
   }
 
-  /** Newest first; the cursor counts from the other end, which new letters do not move. */
-  async deadLetters(
-    options: { limit?: number | undefined; after?: string | undefined } = {},
-  ): Promise<DeadLetterPage> {
-    const { limit = 100, after } = options;
-    if (!(Number.isInteger(limit) && limit >= 1 && limit <= JOBS_LISTED_MAX))
-      throw new QuarryError("invalid_input", `limit must be a whole number from 1 to ${JOBS_LISTED_MAX}`);
-    if (after !== undefined && !/^\d{1,10}$/.test(after))
-      throw new QuarryError(
-        "invalid_input",
-        "this cursor does not come from a list of dead letters; start again without it",
-      );
-    const length = Number(await this.#link.command("LLEN", KEYS.deadLetter));
-    const start = after === undefined ? 0 : Math.max(0, length - Number(after));
-    const texts = (await this.#link.command(
-      "LRANGE",
-      KEYS.deadLetter,
-      String(start),
-      String(start + limit - 1),
-    )) as string[];
-    const left = length - start - texts.length;
-    return { letters: texts.map(letterOf), next: left > 0 ? String(left) : undefined };
-  }
+  deadLetters: RagQueue["deadLetters"] = (options) => listLetters(this.#link, options);
 
   async redrive(which: DeadLetterChoice): Promise<number> {
     await this.#ledger.flush();
@@ -283,25 +261,5 @@ function statusOf(jobId: string, fields: ReadonlyMap<string, string>): JobStatus
     moved_to: null,
     move_state: null,
     lease_token: number("lease_token"),
-  };
-}
-
-function letterOf(text: string): DeadLetter {
-  let letter: Record<string, unknown>;
-  try {
-    letter = JSON.parse(text) as Record<string, unknown>;
-  } catch {
-    letter = {};
-  }
-  // The list belongs to everybody: what somebody else has put there is shown as it is.
-  const said = (name: string) =>
-    typeof letter[name] === "string" && letter[name] !== "" ? letter[name] : undefined;
-  return {
-    id: said("id") ?? "",
-    job_id: said("job_id") ?? null,
-    rag_id: said("rag_id") ?? null,
-    reason: said("reason") ?? "no reason was given",
-    failed_at: said("failed_at") ?? "",
-    message: typeof letter.message === "string" ? letter.message : text,
   };
 }

@@ -1,4 +1,4 @@
-import { KEPT_MS } from "./queue.ts";
+import { KEPT_MS, MALFORMED } from "./queue.ts";
 import { KEYS, PREFIX } from "./redis-keys.ts";
 import { defineScript } from "./redis-link.ts";
 
@@ -7,6 +7,7 @@ import { defineScript } from "./redis-link.ts";
  * server's, so that no two machines' clocks are ever compared; ARGV[1] is a time only in tests, else empty.
  */
 const COMMON = `
+local call, try = redis.call, redis.pcall
 local PREFIX, QUEUE, DEAD = '${PREFIX}', '${KEYS.queue}', '${KEYS.deadLetter}'
 local LEASES, DELAYED, DELAYED_MESSAGES = '${KEYS.leases}', '${KEYS.delayed}', '${KEYS.delayedMessages}'
 local TURNS, WORKERS, LEDGERS = '${KEYS.turns}', '${KEYS.workers}', '${KEYS.ledgers}'
@@ -14,19 +15,28 @@ local KEPT_S = ${KEPT_MS / 1_000}
 
 local now = tonumber(ARGV[1])
 if not now then
-  local time = redis.call('TIME')
+  local time = call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
-local function int(number) return string.format('%.0f', number) end
+-- A batch has few different numbers, and writing one takes longer than looking it up.
+local written = {}
+local function int(number)
+  local text = written[number]
+  if not text then
+    text = string.format('%.0f', number)
+    written[number] = text
+  end
+  return text
+end
 local function job_key(id) return PREFIX .. 'job:' .. id end
 local function worker_key(worker) return PREFIX .. 'worker:' .. (worker or '') end
 local function list_key(line) if line == '' then return QUEUE end return QUEUE .. ':' .. line end
-local function is_leased(id) return redis.call('ZSCORE', LEASES, id) ~= false end
+local function is_leased(id) return call('ZSCORE', LEASES, id) ~= false end
 
 -- What is no hash says nothing: anybody may write under these names.
 local function look(id, ...)
-  local found = redis.pcall('HMGET', job_key(id), ...)
+  local found = try('HMGET', job_key(id), ...)
   return found.err and {} or found
 end
 
@@ -58,52 +68,60 @@ local today = iso(now)
 /** Writing a job's hash, and its ways out of a worker's hands. */
 const MOVES = `
 -- A foreign producer may have left something else under the name.
-local function read(id, ...)
-  local found = redis.pcall('HMGET', job_key(id), ...)
+local function read_at(key, ...)
+  local found = try('HMGET', key, ...)
   if not found.err then return found end
-  redis.call('DEL', job_key(id))
+  call('DEL', key)
   return {}
 end
+local function read(id, ...) return read_at(job_key(id), ...) end
 
 local function level_of(line) if line == 'high' or line == 'low' then return line end return 'normal' end
 
--- Everything that the contract names, whatever was there before.
-local function create(id, job)
-  local key = job_key(id)
+-- Everything that the contract names, whatever was there before; first what is looked up most, for a small hash is read
+-- from its start. What a new one does not have is empty, and a list that it does not name is the plain one.
+local function create(key, id, job)
   if job.is_known then
-    redis.call('PERSIST', key)
-    redis.call('DEL', key .. ':ttl')
+    call('PERSIST', key)
+    call('DEL', key .. ':ttl')
+    call('HDEL', key, 'failed_at', 'error_code', 'suggestions', 'traceback', 'priority', 'list')
   end
-  redis.call('HSET', key, 'job_id', id, 'rag_id', job.rag_id, 'filename', job.filename, 'status', job.status,
-    'submitted_at', job.submitted_at, 'started_at', job.worker and today or '', 'completed_at', '', 'failed_at', '', 'duration_seconds', '',
-    'chunks_created', '0', 'embeddings_generated', '0', 'tokens_used', '0', 'error', '', 'error_type', '',
-    'error_code', '', 'retry_count', int(job.retry_count), 'max_retries', int(job.max_retries),
-    'priority', level_of(job.line), 'list', job.line, 'lease_token', int(job.token), 'worker_id', job.worker or '',
-    'started_ms', job.worker and int(now) or '')
+  call('HSET', key, 'status', job.status, 'lease_token', int(job.token), 'worker_id', job.worker or '',
+    'error', '', 'error_type', '', 'completed_at', '', 'duration_seconds', '',
+    'retry_count', int(job.retry_count), 'max_retries', int(job.max_retries),
+    'job_id', id, 'rag_id', job.rag_id, 'filename', job.filename, 'submitted_at', job.submitted_at,
+    'started_at', job.worker and today or '', 'chunks_created', '0', 'embeddings_generated', '0', 'tokens_used', '0')
+  if job.line ~= '' then call('HSET', key, 'list', job.line, 'priority', level_of(job.line)) end
 end
 
 -- Taken from the right: what comes back goes before what waits.
 local function put_back(id, line, text, delay_ms)
   if text == '' then
     -- Somebody has deleted it. The ledger still has the message, and sees that the job is gone.
-    redis.call('DEL', job_key(id))
+    call('DEL', job_key(id))
   elseif delay_ms > 0 then
-    redis.call('ZADD', DELAYED, int(now + delay_ms), id)
-    redis.call('HSET', DELAYED_MESSAGES, id, text)
+    call('ZADD', DELAYED, int(now + delay_ms), id)
+    call('HSET', DELAYED_MESSAGES, id, text)
   else
-    redis.call('RPUSH', list_key(line), text)
+    call('RPUSH', list_key(line), text)
   end
 end
 
-local forgotten_at
+-- As a time and not as an age: that is how Redis writes it down, and it need not be worked out for every key. Only the
+-- server's own clock will do.
+local forgotten_at, forgotten_ms
 local function forget_later(key)
-  forgotten_at = forgotten_at or iso(now + KEPT_S * 1000)
-  redis.call('EXPIRE', key, KEPT_S)
-  redis.call('SET', key .. ':ttl', forgotten_at, 'EX', KEPT_S)
+  if not forgotten_at then
+    local time = call('TIME')
+    forgotten_at, forgotten_ms = iso(now + KEPT_S * 1000), int((time[1] + KEPT_S) * 1000 + math.floor(time[2] / 1000))
+  end
+  call('PEXPIREAT', key, forgotten_ms)
+  call('SET', key .. ':ttl', forgotten_at, 'PXAT', forgotten_ms)
 end
 
-local function seconds_since(started_ms)
-  return int(math.floor((now - (tonumber(started_ms) or now)) / 1000 + 0.5))
+-- A token is the time of its claim, unless there were two in one millisecond.
+local function seconds_since(token)
+  return int(math.max(0, math.floor((now - tonumber(token)) / 1000 + 0.5)))
 end
 
 -- After a failure: back into line while the contract's rule allows it, else to the dead letters.
@@ -111,19 +129,19 @@ local function fail(id, held, options)
   local key = job_key(id)
   local spent = (tonumber(held.retry_count) or 0) + 1
   local is_over = options.is_fatal or spent >= (tonumber(held.max_retries) or 3)
-  redis.call('ZREM', LEASES, id)
-  redis.call('HDEL', worker_key(held.worker), id)
+  call('ZREM', LEASES, id)
+  call('HDEL', worker_key(held.worker), id)
   if not is_over then
-    redis.call('HSET', key, 'status', 'queued', 'error', options.reason, 'retry_count', int(spent),
+    call('HSET', key, 'status', 'queued', 'error', options.reason, 'retry_count', int(spent),
       'lease_token', int(options.token), 'worker_id', '')
     put_back(id, held.line or '', held.text, options.delay_ms)
     return false
   end
-  redis.call('HSET', key, 'status', 'failed', 'failed_at', today, 'duration_seconds', seconds_since(held.started_ms),
+  call('HSET', key, 'status', 'failed', 'failed_at', today, 'duration_seconds', seconds_since(held.token),
     'error', options.reason, 'retry_count', int(spent), 'lease_token', int(options.token))
   forget_later(key)
-  local more = redis.call('HMGET', key, 'rag_id', 'error_type', 'error_code')
-  redis.call('LPUSH', DEAD, cjson.encode({ id = id, job_id = id, rag_id = more[1] or '', reason = options.reason,
+  local more = call('HMGET', key, 'rag_id', 'error_type', 'error_code')
+  call('LPUSH', DEAD, cjson.encode({ id = id, job_id = id, rag_id = more[1] or '', reason = options.reason,
     error_type = more[2] or '', error_code = more[3] or '', failed_at = today, list = held.line or '',
     message = held.text }))
   return true
@@ -141,12 +159,12 @@ export const CLAIM = defineScript(
 local worker, lease_ms, wanted, bytes_max = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local lines = {}
 for i = 7, #ARGV, 2 do lines[#lines + 1] = ARGV[i] end
-local tags = redis.call('HMGET', TURNS, ' now', unpack(lines))
+local tags = call('HMGET', TURNS, ' now', unpack(lines))
 local clock = tonumber(tags[1]) or 0
 -- A list that begins to wait does so now, however long it rested; while it waits its place stays the same ("+").
 local waiting, turns = {}, {}
 for i, line in ipairs(lines) do
-  local left = redis.call('LLEN', list_key(line))
+  local left = call('LLEN', list_key(line))
   local tag = tags[i + 1] or '0'
   local was_waiting = tag:sub(1, 1) == '+'
   if left > 0 then
@@ -174,21 +192,22 @@ local function take(count)
     asked[best.line] = (asked[best.line] or 0) + 1
   end
   local popped = {}
-  for line, many in pairs(asked) do popped[line] = redis.call('RPOP', list_key(line), many) end
-  local next_of, taken = {}, {}
+  for line, many in pairs(asked) do popped[line] = call('RPOP', list_key(line), many) end
+  local next_of, texts = {}, {}
   for i, line in ipairs(order) do
-    next_of[line] = (next_of[line] or 0) + 1
-    taken[i] = { line = line, text = popped[line][next_of[line]] }
+    local at = (next_of[line] or 0) + 1
+    next_of[line] = at
+    texts[i] = popped[line][at]
   end
-  return taken
+  return order, texts
 end
 
 local buried = 0
 local function bury(text, line, reason)
   buried = buried + 1
   local id = 'message-' .. redis.sha1hex(text .. int(now) .. buried):sub(1, 16)
-  redis.call('LPUSH', DEAD, cjson.encode({ id = id, reason = 'malformed message: ' .. reason, failed_at = today,
-    list = line, message = text:sub(1, bytes_max) }))
+  call('LPUSH', DEAD, cjson.encode({ id = id, reason = 'malformed message: ' .. reason, failed_at = today,
+    error_type = '${MALFORMED.error_type}', error_code = '${MALFORMED.error_code}', list = line, message = text:sub(1, bytes_max) }))
 end
 
 local function decoded(text)
@@ -215,40 +234,41 @@ local lease_until = int(now + lease_ms)
 local seen = {}
 local function claim(text, line, job)
   local id = job.job_id
-  local known = read(id, 'status', 'lease_token', 'retry_count', 'max_retries', 'worker_id')
+  local key = job_key(id)
+  local known = read_at(key, 'status', 'lease_token', 'retry_count', 'max_retries', 'worker_id')
   local status = known[1]
   -- The same job again: it runs, is done, or waits for its next try.
   if seen[id] or status == 'done' then return end
   if known[5] and known[5] ~= '' and is_leased(id) then return end
-  if status == 'queued' and redis.call('ZSCORE', DELAYED, id) then return end
+  if status == 'queued' and call('ZSCORE', DELAYED, id) then return end
   seen[id] = true
   local token = math.max((tonumber(known[2]) or 0) + 1, now)
   local spent, most = tonumber(known[3]), tonumber(known[4])
   if not (spent and most and known[2] and (status == 'queued' or status == 'processing')) then
     spent, most = count_of(job.retry_count, 0), count_of(job.max_retries, 3)
-    create(id, { rag_id = text_of(job.rag_id), filename = text_of(job.filename), status = 'processing',
+    create(key, id, { rag_id = text_of(job.rag_id), filename = text_of(job.filename), status = 'processing',
       submitted_at = text_of(job.submitted_at), retry_count = spent, max_retries = most, line = line, token = token, worker = worker, is_known = status })
   else
-    redis.call('HSET', job_key(id), 'status', 'processing', 'started_at', today, 'started_ms', int(now),
-      'lease_token', int(token), 'worker_id', worker, 'list', line)
+    call('HSET', key, 'status', 'processing', 'started_at', today, 'lease_token', int(token),
+      'worker_id', worker, 'list', line)
   end
   local count = #leases
   leases[count + 1], leases[count + 2] = lease_until, id
   messages[count + 1], messages[count + 2] = id, text
   local at = count * 3
-  claims[at + 1], claims[at + 2], claims[at + 3] = id, int(token), int(spent + 1)
-  claims[at + 4], claims[at + 5], claims[at + 6] = int(math.max(most, spent + 1)), line, text
+  claims[at + 1], claims[at + 2], claims[at + 3] = id, token, spent + 1
+  claims[at + 4], claims[at + 5], claims[at + 6] = math.max(most, spent + 1), line, text
 end
 
 -- What is dropped or buried is made up for, but not for ever: a script holds up the whole server.
 local budget = wanted + 200
 while #leases / 2 < wanted and budget > 0 do
-  local taken = take(math.min(budget, wanted - #leases / 2))
-  if #taken == 0 then break end
-  budget = budget - #taken
-  for _, one in ipairs(taken) do
-    local job, reason = decoded(one.text)
-    if job then claim(one.text, one.line, job) else bury(one.text, one.line, reason) end
+  local order, texts = take(math.min(budget, wanted - #leases / 2))
+  if #order == 0 then break end
+  budget = budget - #order
+  for i, text in ipairs(texts) do
+    local job, reason = decoded(text)
+    if job then claim(text, order[i], job) else bury(text, order[i], reason) end
   end
 end
 
@@ -258,17 +278,17 @@ for _, one in ipairs(waiting) do
   turns[#turns + 1] = (one.left > 0 and '+' or '') .. int(one.tag)
   if one.left > 0 then has_more = 1 end
 end
-if #turns > 0 then redis.call('HSET', TURNS, ' now', int(clock), unpack(turns)) end
+if #turns > 0 then call('HSET', TURNS, ' now', int(clock), unpack(turns)) end
 if #leases > 0 then
-  redis.call('ZADD', LEASES, unpack(leases))
-  redis.call('HSET', worker_key(worker), unpack(messages))
+  call('ZADD', LEASES, unpack(leases))
+  call('HSET', worker_key(worker), unpack(messages))
 end
-return { redis.call('SISMEMBER', LEDGERS, ARGV[6]), has_more, buried, claims }`,
+return { call('SISMEMBER', LEDGERS, ARGV[6]), has_more, buried, claims }`,
 );
 
 /**
- * ARGV: now, "1" when an earlier try may have succeeded unseen, then for each claim: outcome, job, token, delay in ms,
- * and the reason, or for what is done a JSON object of fields. Returns a verdict for each.
+ * ARGV: now, "1" when an earlier try may have succeeded unseen, then for each claim: outcome, job, token, and unless it is
+ * plainly "done", delay in ms and the reason, or for "done with" a JSON object of fields. Returns a verdict for each.
  */
 export const SETTLE = defineScript(
   "settle",
@@ -279,28 +299,34 @@ local verdicts = {}
 -- Settled together by one worker, mostly: its own keys are written once.
 local ended, ended_by = {}, {}
 
-local function complete(id, started_ms, worker, fields, last_error)
-  local key = job_key(id)
-  if last_error and last_error ~= '' then redis.call('HDEL', key, 'suggestions', 'traceback') end
-  if fields ~= '' then
+local function complete(key, id, token, worker, fields)
+  if fields then
     local named = {}
     for name, value in pairs(cjson.decode(fields)) do
       named[#named + 1] = name
       named[#named + 1] = type(value) == 'number' and int(value) or value
     end
-    if #named > 0 then redis.call('HSET', key, unpack(named)) end
+    if #named > 0 then call('HSET', key, unpack(named)) end
   end
-  redis.call('HSET', key, 'status', 'done', 'completed_at', today, 'duration_seconds', seconds_since(started_ms),
-    'error', '', 'error_type', '', 'error_code', '')
+  call('HSET', key, 'status', 'done', 'completed_at', today, 'duration_seconds', seconds_since(token))
   forget_later(key)
   ended[#ended + 1] = id
-  ended_by[worker or ''] = ended_by[worker or ''] or {}
-  table.insert(ended_by[worker or ''], id)
+  local by = ended_by[worker] or {}
+  by[#by + 1] = id
+  ended_by[worker] = by
 end
 
-for i = 3, #ARGV, 5 do
-  local outcome, id, token, delay_ms, detail = ARGV[i], ARGV[i + 1], ARGV[i + 2], tonumber(ARGV[i + 3]), ARGV[i + 4]
-  local found = read(id, 'status', 'lease_token', 'worker_id', 'started_ms', 'error_type')
+local i = 3
+while i <= #ARGV do
+  local outcome, id, token = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local delay_ms, detail
+  if outcome == 'done' then i = i + 3 else
+    delay_ms, detail = tonumber(ARGV[i + 3]), ARGV[i + 4]
+    i = i + 5
+    if outcome == 'done with' then outcome = 'done' end
+  end
+  local key = job_key(id)
+  local found = read_at(key, 'status', 'lease_token', 'worker_id', 'error', 'error_type')
   local status = found[1]
   if not is_held(id, { status = status, token = found[2] }, token) then
     local is_ours = is_repeat and found[2] == token and (outcome ~= 'done' or status == 'done')
@@ -308,16 +334,21 @@ for i = 3, #ARGV, 5 do
     elseif outcome == 'retry' then verdicts[#verdicts + 1] = status == 'failed' and 'failed' or 'retrying'
     else verdicts[#verdicts + 1] = outcome end
   elseif outcome == 'done' then
-    complete(id, found[4], found[3], detail, found[5])
+    -- An earlier try may have failed; that is over.
+    if (found[4] or '') ~= '' or (found[5] or '') ~= '' then
+      call('HDEL', key, 'suggestions', 'traceback', 'error_code')
+      call('HSET', key, 'error', '', 'error_type', '')
+    end
+    complete(key, id, token, found[3] or '', detail)
     verdicts[#verdicts + 1] = 'done'
   else
-    local more = redis.call('HMGET', job_key(id), 'retry_count', 'max_retries', 'list')
-    local held = { worker = found[3], started_ms = found[4], retry_count = more[1], max_retries = more[2], line = more[3] or '',
-      text = redis.call('HGET', worker_key(found[3]), id) or '' }
+    local more = call('HMGET', key, 'retry_count', 'max_retries', 'list')
+    local held = { worker = found[3], token = token, retry_count = more[1], max_retries = more[2], line = more[3] or '',
+      text = call('HGET', worker_key(found[3]), id) or '' }
     if outcome == 'released' then
-      redis.call('ZREM', LEASES, id)
-      redis.call('HDEL', worker_key(held.worker), id)
-      redis.call('HSET', job_key(id), 'status', 'queued', 'started_at', '', 'worker_id', '')
+      call('ZREM', LEASES, id)
+      call('HDEL', worker_key(held.worker), id)
+      call('HSET', key, 'status', 'queued', 'started_at', '', 'worker_id', '')
       put_back(id, held.line, held.text, delay_ms)
       verdicts[#verdicts + 1] = 'released'
     else
@@ -327,8 +358,8 @@ for i = 3, #ARGV, 5 do
   end
 end
 if #ended > 0 then
-  redis.call('ZREM', LEASES, unpack(ended))
-  for worker, ids in pairs(ended_by) do redis.call('HDEL', worker_key(worker), unpack(ids)) end
+  call('ZREM', LEASES, unpack(ended))
+  for worker, ids in pairs(ended_by) do call('HDEL', worker_key(worker), unpack(ids)) end
 end
 return verdicts`,
 );
@@ -342,8 +373,8 @@ for i = 3, #ARGV, 2 do
   local found = look(id, 'status', 'lease_token')
   if is_held(id, { status = found[1], token = found[2] }, token) then
     if lease_ms > 0 then
-      redis.call('ZADD', LEASES, int(now + lease_ms), id)
-      if found[1] ~= 'processing' then redis.call('HSET', job_key(id), 'status', 'processing') end
+      call('ZADD', LEASES, int(now + lease_ms), id)
+      if found[1] ~= 'processing' then call('HSET', job_key(id), 'status', 'processing') end
     end
     kept[#kept + 1] = id
   end
@@ -358,22 +389,22 @@ export const RESCUE = defineScript(
   "allow-oom",
   `${COMMON}${MOVES}
 local rescued = {}
-for _, id in ipairs(redis.call('ZRANGE', LEASES, '-inf', '(' .. int(now), 'BYSCORE', 'LIMIT', 0, tonumber(ARGV[2]))) do
-  local found = read(id, 'status', 'lease_token', 'worker_id', 'started_ms', 'retry_count', 'max_retries', 'list')
-  local text = found[3] and redis.call('HGET', worker_key(found[3]), id)
+for _, id in ipairs(call('ZRANGE', LEASES, '-inf', '(' .. int(now), 'BYSCORE', 'LIMIT', 0, tonumber(ARGV[2]))) do
+  local found = read(id, 'status', 'lease_token', 'worker_id', 'retry_count', 'max_retries', 'list')
+  local text = found[3] and call('HGET', worker_key(found[3]), id)
   local is_over = found[1] == 'done' or found[1] == 'failed'
   if is_over or not text then
     -- As above.
-    redis.call('ZREM', LEASES, id)
-    if not is_over then redis.call('DEL', job_key(id)) end
+    call('ZREM', LEASES, id)
+    if not is_over then call('DEL', job_key(id)) end
   else
-    local attempt = (tonumber(found[5]) or 0) + 1
-    local most = math.max(tonumber(found[6]) or 3, attempt)
+    local attempt = (tonumber(found[4]) or 0) + 1
+    local most = math.max(tonumber(found[5]) or 3, attempt)
     local reason = 'worker ' .. found[3] .. ' stopped renewing its lease (attempt ' .. attempt .. ' of ' .. most .. ')'
     local token = tonumber(found[2])
     -- A new token, so that the worker, should it come back, does not take this for its own settlement.
-    local is_failed = fail(id, { worker = found[3], started_ms = found[4], retry_count = found[5], max_retries = found[6],
-      line = found[7], text = text }, { reason = reason, delay_ms = 0, token = token + 1 })
+    local is_failed = fail(id, { worker = found[3], token = token, retry_count = found[4], max_retries = found[5],
+      line = found[6], text = text }, { reason = reason, delay_ms = 0, token = token + 1 })
     for _, value in ipairs({ id, int(token), int(attempt), is_failed and '1' or '', reason }) do
       rescued[#rescued + 1] = value
     end
@@ -389,9 +420,9 @@ export const EXPIRE = defineScript(
   `${COMMON}
 local count = 0
 for i = 2, #ARGV do
-  redis.call('ZREM', WORKERS, ARGV[i])
-  for _, id in ipairs(redis.call('HKEYS', worker_key(ARGV[i]))) do
-    redis.call('ZADD', LEASES, 'XX', 0, id)
+  call('ZREM', WORKERS, ARGV[i])
+  for _, id in ipairs(call('HKEYS', worker_key(ARGV[i]))) do
+    call('ZADD', LEASES, 'XX', 0, id)
     count = count + 1
   end
 end
@@ -405,14 +436,14 @@ export const GIVE_BACK = defineScript(
   `${COMMON}${MOVES}
 local key, known = worker_key(ARGV[2]), {}
 for i = 3, #ARGV do known[ARGV[i]] = true end
-for _, id in ipairs(redis.call('HKEYS', key)) do
+for _, id in ipairs(call('HKEYS', key)) do
   if not known[id] then
     local found = read(id, 'worker_id', 'list')
-    local text = redis.call('HGET', key, id)
-    redis.call('HDEL', key, id)
+    local text = call('HGET', key, id)
+    call('HDEL', key, id)
     if found[1] == ARGV[2] and is_leased(id) then
-      redis.call('ZREM', LEASES, id)
-      redis.call('HSET', job_key(id), 'status', 'queued', 'started_at', '', 'worker_id', '')
+      call('ZREM', LEASES, id)
+      call('HSET', job_key(id), 'status', 'queued', 'started_at', '', 'worker_id', '')
       put_back(id, found[2] or '', text, 0)
     end
   end
@@ -425,11 +456,11 @@ export const PROMOTE = defineScript(
   "promote",
   "allow-oom",
   `${COMMON}${MOVES}
-local due = redis.call('ZRANGE', DELAYED, '-inf', int(now), 'BYSCORE', 'LIMIT', 0, tonumber(ARGV[2]))
+local due = call('ZRANGE', DELAYED, '-inf', int(now), 'BYSCORE', 'LIMIT', 0, tonumber(ARGV[2]))
 for _, id in ipairs(due) do
-  local text = redis.call('HGET', DELAYED_MESSAGES, id)
-  redis.call('ZREM', DELAYED, id)
-  redis.call('HDEL', DELAYED_MESSAGES, id)
+  local text = call('HGET', DELAYED_MESSAGES, id)
+  call('ZREM', DELAYED, id)
+  call('HDEL', DELAYED_MESSAGES, id)
   if text then put_back(id, read(id, 'list')[1] or '', text, 0) end
 end
 return #due`,
@@ -440,7 +471,7 @@ export const NEXT_DUE = defineScript(
   "next due",
   "no-writes",
   `${COMMON}
-local first = redis.call('ZRANGE', DELAYED, 0, 0, 'WITHSCORES')
+local first = call('ZRANGE', DELAYED, 0, 0, 'WITHSCORES')
 if not first[2] then return nil end
 return int(math.max(0, first[2] - now))`,
 );
@@ -459,7 +490,7 @@ local before = {}
 local function is_nowhere(id, status, line)
   if status == 'done' or status == 'failed' or is_leased(id) then return false end
   if status == 'processing' then return true end
-  return redis.call('LLEN', list_key(line or '')) == 0 and not redis.call('ZSCORE', DELAYED, id)
+  return call('LLEN', list_key(line or '')) == 0 and not call('ZSCORE', DELAYED, id)
 end
 for i = 3, #ARGV, 9 do
   local id, text, line = ARGV[i], ARGV[i + 1], ARGV[i + 2]
@@ -467,11 +498,11 @@ for i = 3, #ARGV, 9 do
   local status = found[1] or ''
   local is_gone = status == '' or is_nowhere(id, status, found[3])
   if is_gone or (not is_restore and (status == 'failed' or status == 'submitted')) then
-    create(id, { rag_id = ARGV[i + 3], filename = ARGV[i + 4], status = 'queued', submitted_at = ARGV[i + 5],
+    create(job_key(id), id, { rag_id = ARGV[i + 3], filename = ARGV[i + 4], status = 'queued', submitted_at = ARGV[i + 5],
       retry_count = tonumber(ARGV[i + 6]), max_retries = tonumber(ARGV[i + 7]), line = line,
       token = tonumber(found[2]) or 0, is_known = status ~= '' })
     local delay_ms = tonumber(ARGV[i + 8])
-    if delay_ms > 0 then put_back(id, line, text, delay_ms) else redis.call('LPUSH', list_key(line), text) end
+    if delay_ms > 0 then put_back(id, line, text, delay_ms) else call('LPUSH', list_key(line), text) end
     before[#before + 1] = ''
   else
     before[#before + 1] = status
@@ -480,13 +511,68 @@ end
 return before`,
 );
 
+/**
+ * ARGV: now, then for each job that has failed: id, message, list, rag_id, filename, submitted_at, retry_count,
+ * max_retries, started_at, failed_at, error, error_type, error_code; newest first. Those that are not known are dead
+ * letters again, older than all that are there. Returns how many.
+ */
+export const BURY_AGAIN = defineScript(
+  "bury again",
+  "",
+  `${COMMON}${MOVES}
+local buried = 0
+for i = 2, #ARGV, 13 do
+  local id, text, line, rag_id = unpack(ARGV, i, i + 3)
+  local started_at, failed_at, reason, error_type, error_code = unpack(ARGV, i + 8, i + 12)
+  local key = job_key(id)
+  if call('EXISTS', key) == 0 then
+    create(key, id, { rag_id = rag_id, filename = ARGV[i + 4], status = 'failed', submitted_at = ARGV[i + 5],
+      retry_count = tonumber(ARGV[i + 6]), max_retries = tonumber(ARGV[i + 7]), line = line, token = 0 })
+    call('HSET', key, 'started_at', started_at, 'failed_at', failed_at, 'error', reason, 'error_type', error_type,
+      'error_code', error_code)
+    forget_later(key)
+    call('RPUSH', DEAD, cjson.encode({ id = id, job_id = id, rag_id = rag_id, reason = reason, error_type = error_type,
+      error_code = error_code, failed_at = failed_at, list = line, message = text }))
+    buried = buried + 1
+  end
+end
+return buried`,
+);
+
+/**
+ * ARGV: now, age in ms, how many are looked at. Takes the oldest dead letters away that are older, and returns how many. The
+ * list belongs to everybody: what has no date is given one, so that its time comes too.
+ */
+export const FORGET_DEAD = defineScript(
+  "forget dead letters",
+  "allow-oom",
+  `${COMMON}
+local before, letters = iso(now - tonumber(ARGV[2])), call('LRANGE', DEAD, -tonumber(ARGV[3]), -1)
+local gone = 0
+for i = #letters, 1, -1 do
+  local text = letters[i]
+  local is_json, letter = pcall(cjson.decode, text)
+  if not is_json or type(letter) ~= 'table' or type(letter.message) ~= 'string' then
+    letter = { id = 'message-' .. redis.sha1hex(text .. int(now) .. i):sub(1, 16), reason = 'no reason was given', list = '', message = text }
+  end
+  if type(letter.failed_at) ~= 'string' or not letter.failed_at:find('^%d%d%d%d%-%d%d%-%d%dT') then
+    letter.failed_at = today
+    call('LSET', DEAD, i - #letters - 1 + gone, cjson.encode(letter))
+  elseif letter.failed_at <= before then
+    call('LREM', DEAD, -1, text)
+    gone = gone + 1
+  end
+end
+return gone`,
+);
+
 /** ARGV: now, the name of a pass, ledger. The ledger is known if Redis was not emptied since the pass began. */
 export const CONFIRM = defineScript(
   "confirm",
   "",
   `${COMMON}
-if redis.call('SREM', LEDGERS, ARGV[2]) == 0 then return 0 end
-redis.call('SADD', LEDGERS, ARGV[3])
+if call('SREM', LEDGERS, ARGV[2]) == 0 then return 0 end
+call('SADD', LEDGERS, ARGV[3])
 return 1`,
 );
 
@@ -498,20 +584,20 @@ export const REPORT = defineScript(
 local id = ARGV[2]
 local found = look(id, 'status', 'lease_token')
 if not is_held(id, { status = found[1], token = found[2] }, ARGV[3]) then return 0 end
-redis.call('HSET', job_key(id), 'status', 'processing', unpack(ARGV, 4))
+call('HSET', job_key(id), 'status', 'processing', unpack(ARGV, 4))
 return 1`,
 );
 
-/** ARGV: now, then lists. Waiting, in hands, delayed, dead, and the silence of the last worker in ms. */
+/** ARGV: now, then lists. Waiting, in hands, delayed, dead, the oldest letter, and the silence of the last worker in ms. */
 export const COUNT = defineScript(
   "count",
   "no-writes",
   `${COMMON}
 local waiting = 0
-for i = 2, #ARGV do waiting = waiting + redis.call('LLEN', list_key(ARGV[i])) end
-local heard = redis.call('ZRANGE', WORKERS, 0, 0, 'REV', 'WITHSCORES')
-return { waiting, redis.call('ZCARD', LEASES), redis.call('ZCARD', DELAYED), redis.call('LLEN', DEAD),
-  heard[2] and int(math.max(0, now - heard[2])) or '' }`,
+for i = 2, #ARGV do waiting = waiting + call('LLEN', list_key(ARGV[i])) end
+local heard = call('ZRANGE', WORKERS, 0, 0, 'REV', 'WITHSCORES')
+return { waiting, call('ZCARD', LEASES), call('ZCARD', DELAYED), call('LLEN', DEAD),
+  call('LINDEX', DEAD, -1) or '', heard[2] and int(math.max(0, now - heard[2])) or '' }`,
 );
 
 /** ARGV: now, worker. Who was silent for a day is forgotten. */
@@ -519,8 +605,8 @@ export const BEAT = defineScript(
   "beat",
   "allow-oom",
   `${COMMON}
-redis.call('ZADD', WORKERS, int(now), ARGV[2])
-redis.call('ZREMRANGEBYSCORE', WORKERS, '-inf', int(now - 86400000))
+call('ZADD', WORKERS, int(now), ARGV[2])
+call('ZREMRANGEBYSCORE', WORKERS, '-inf', int(now - 86400000))
 return 1`,
 );
 
@@ -544,15 +630,15 @@ local wanted = {}
 for i = 4, #ARGV do wanted[ARGV[i]] = true end
 local letters = {}
 if #ARGV < 4 then
-  letters = redis.call('RPOP', DEAD, most) or {}
+  letters = call('RPOP', DEAD, most) or {}
 else
-  for start = 0, redis.call('LLEN', DEAD) - 1, 500 do
-    for _, text in ipairs(redis.call('LRANGE', DEAD, start, start + 499)) do
+  for start = 0, call('LLEN', DEAD) - 1, 500 do
+    for _, text in ipairs(call('LRANGE', DEAD, start, start + 499)) do
       local id = letter_of(text).id
       if id and wanted[id] then letters[#letters + 1] = text end
     end
   end
-  for _, text in ipairs(letters) do redis.call('LREM', DEAD, 1, text) end
+  for _, text in ipairs(letters) do call('LREM', DEAD, 1, text) end
 end
 local moved = {}
 for _, text in ipairs(letters) do
@@ -564,11 +650,11 @@ for _, text in ipairs(letters) do
   if not (id and is_open) then
     if is_redrive then
       if status then
-        redis.call('PERSIST', job_key(id))
-        redis.call('DEL', job_key(id) .. ':ttl')
-        redis.call('HSET', job_key(id), 'status', 'queued', 'retry_count', '0', 'failed_at', '', 'duration_seconds', '', 'started_at', '')
+        call('PERSIST', job_key(id))
+        call('DEL', job_key(id) .. ':ttl')
+        call('HSET', job_key(id), 'status', 'queued', 'retry_count', '0', 'failed_at', '', 'duration_seconds', '', 'started_at', '')
       end
-      redis.call('LPUSH', list_key(letter.list), letter.message)
+      call('LPUSH', list_key(letter.list), letter.message)
     end
     moved[#moved + 1] = id or letter.id or ''
   end

@@ -24,6 +24,7 @@ import {
   CLAIM,
   EXPIRE,
   EXTEND,
+  FORGET_DEAD,
   GIVE_BACK,
   LOOK,
   NEXT_DUE,
@@ -206,7 +207,7 @@ export class RedisStore implements LaneStore<RagPayload> {
       const args: (string | number)[] = [isRepeat ? "1" : ""];
       const start = index * SETTLED_AT_ONCE;
       for (const { claim, outcome } of settlements.slice(start, start + size))
-        args.push(outcome.kind, claim.key, claim.token, delayOf(outcome), detailOf(outcome));
+        args.push(...decisionArgs(claim, outcome));
       return this.#run(SETTLE, args) as Promise<Verdict[]>;
     });
     return (await Promise.all(parts)).flat();
@@ -270,9 +271,11 @@ export class RedisStore implements LaneStore<RagPayload> {
     return ms === null ? undefined : Number(ms);
   }
 
-  /** What Redis forgets by itself, the ledger is told to. */
-  prune(options: PruneOptions): Promise<number> {
-    return this.#parts.ledger.prune(options);
+  /** Hashes go by themselves. Dead letters and the ledger do not. */
+  async prune(options: PruneOptions): Promise<number> {
+    const { failedOlderThanMs: ageMs, limit = SWEEP_LIMIT } = options;
+    const forgotten = ageMs === undefined ? 0 : Number(await this.#run(FORGET_DEAD, [ageMs, limit]));
+    return Math.max(forgotten, await this.#parts.ledger.prune(options));
   }
 
   async repair({ limit = SWEEP_LIMIT } = {}): Promise<number> {
@@ -311,19 +314,18 @@ function claimsOf(values: readonly string[]) {
   return { claims, malformed };
 }
 
-function delayOf(outcome: Outcome): number {
-  return outcome.kind === "retry" || outcome.kind === "released" ? (outcome.delayMs ?? 0) : 0;
-}
-
-function detailOf(outcome: Outcome): string {
+function decisionArgs({ key, token }: Ticket, outcome: Outcome): (string | number)[] {
   switch (outcome.kind) {
     case "done":
-      return outcome.result ? JSON.stringify(outcome.result) : "";
+      return outcome.result
+        ? ["done with", key, token, 0, JSON.stringify(outcome.result)]
+        : [outcome.kind, key, token];
     case "retry":
+      return [outcome.kind, key, token, outcome.delayMs ?? 0, outcome.reason];
     case "failed":
-      return outcome.reason;
+      return [outcome.kind, key, token, 0, outcome.reason];
     case "released":
-      return "";
+      return [outcome.kind, key, token, outcome.delayMs ?? 0, ""];
     default:
       return outcome satisfies never;
   }

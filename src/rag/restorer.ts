@@ -1,13 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
-import type { Ledger, OpenJob } from "./ledger.ts";
+import type { FailedJob, Ledger, OpenJob } from "./ledger.ts";
+import { letterOf } from "./letters.ts";
 import type { JobStatus } from "./queue.ts";
-import { KEYS } from "./redis-keys.ts";
+import { jobKey, KEYS } from "./redis-keys.ts";
 import type { RedisLink } from "./redis-link.ts";
-import { CONFIRM, ENTER } from "./redis-scripts.ts";
+import { BURY_AGAIN, CONFIRM, ENTER } from "./redis-scripts.ts";
 
 const RESTORED_AT_ONCE = 250;
+const LETTERS_AT_ONCE = 200;
 
 interface RestorerParts {
   readonly link: RedisLink;
@@ -19,7 +21,7 @@ interface RestorerParts {
 
 /**
  * Queues open jobs of the ledger again that Redis does not have: because it was emptied, is older than it was, or is another
- * one. Any number of processes may do so at once: a job is entered only where there is none.
+ * one. So are dead letters listed again. Any number of processes may do so at once: a job is entered only where there is none.
  */
 export class Restorer {
   readonly #parts: RestorerParts;
@@ -66,6 +68,7 @@ export class Restorer {
   async #pass(): Promise<number> {
     const { link, ledger, log, now } = this.#parts;
     let restored = 0;
+    let buried = 0;
     this.#isDue = false;
     try {
       const id = await ledger.id();
@@ -73,6 +76,7 @@ export class Restorer {
         const pass = `pass ${randomUUID()}`;
         await link.command("SADD", KEYS.ledgers, pass);
         restored += await this.#enterAll();
+        buried += await this.#buryAll();
         isKnown = await link.run(CONFIRM, [now(), pass, id]);
       }
     } catch (error) {
@@ -80,6 +84,7 @@ export class Restorer {
       throw error;
     }
     if (restored > 0) log.warn({ restored }, "redis had lost jobs; they are queued again");
+    if (buried > 0) log.warn({ restored: buried }, "redis had lost dead letters; they are listed again");
     return restored;
   }
 
@@ -90,6 +95,36 @@ export class Restorer {
       restored += await this.#enter(jobs);
       if (jobs.length < RESTORED_AT_ONCE) return restored;
       after = jobs.at(-1)!.position;
+    }
+  }
+
+  /** A letter outlives what is known of its job, so where that is gone the list itself is looked through. */
+  async #buryAll(): Promise<number> {
+    const { link, ledger, now } = this.#parts;
+    let listed: ReadonlySet<string> | undefined;
+    let buried = 0;
+    for (let after: FailedJob["position"] | undefined; ; ) {
+      const jobs = await ledger.failed({ limit: RESTORED_AT_ONCE, after });
+      const known = await Promise.all(jobs.map(({ job_id }) => link.command("EXISTS", jobKey(job_id))));
+      const unknown = jobs.filter((_job, index) => known[index] === 0);
+      if (unknown.length > 0) {
+        listed ??= await this.#listed();
+        const lost = unknown.filter(({ job_id }) => !listed!.has(job_id));
+        buried += Number(await link.run(BURY_AGAIN, [now(), ...lost.flatMap(buryArgs)]));
+      }
+      if (jobs.length < RESTORED_AT_ONCE) return buried;
+      after = jobs.at(-1)!.position;
+    }
+  }
+
+  /** Jobs that have a dead letter. */
+  async #listed(): Promise<Set<string>> {
+    const ids = new Set<string>();
+    for (let start = 0; ; start += LETTERS_AT_ONCE) {
+      const range = [String(start), String(start + LETTERS_AT_ONCE - 1)];
+      const texts = (await this.#parts.link.command("LRANGE", KEYS.deadLetter, ...range)) as string[];
+      for (const text of texts) ids.add(letterOf(text).id);
+      if (texts.length < LETTERS_AT_ONCE) return ids;
     }
   }
 
@@ -109,7 +144,18 @@ export class Restorer {
   }
 }
 
-export function enterArgs(job: Omit<OpenJob, "position">): (string | number)[] {
-  const { job_id, message, list, rag_id, filename, submitted_at, retry_count, max_retries, delayMs } = job;
-  return [job_id, message, list, rag_id, filename, submitted_at, retry_count, max_retries, delayMs];
+type Known = Omit<OpenJob, "position" | "delayMs">;
+
+function knownArgs(job: Known): (string | number)[] {
+  const { job_id, message, list, rag_id, filename, submitted_at, retry_count, max_retries } = job;
+  return [job_id, message, list, rag_id, filename, submitted_at, retry_count, max_retries];
+}
+
+export function enterArgs(job: Known & Pick<OpenJob, "delayMs">): (string | number)[] {
+  return [...knownArgs(job), job.delayMs];
+}
+
+function buryArgs(job: FailedJob): (string | number)[] {
+  const { started_at, failed_at, error, error_type, error_code } = job;
+  return [...knownArgs(job), started_at, failed_at, error, error_type, error_code];
 }

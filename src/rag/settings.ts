@@ -1,7 +1,9 @@
 import { isAbsolute, join, resolve, sep } from "node:path";
 import { z } from "zod";
+import { LOCAL_MODEL } from "../adapters/embed/choice.ts";
 import { QuarryError } from "../errors.ts";
 import { isName, NAMES_ARE } from "../names.ts";
+import { unknownKey } from "../nearest.ts";
 import { RESERVED_RAG_IDS } from "./queue.ts";
 
 /** A RAG: whose documents its files become, and where the files lie. */
@@ -40,14 +42,18 @@ const whole = (min: number, max: number) => {
   return z.number(said).int(said).min(min, said).max(max, said);
 };
 
+const chunkingSchema = z.strictObject({
+  tokens: whole(128, 8_192),
+  overlap: whole(0, 1_024).default(24),
+});
+
 const ragSchema = z.strictObject({
   collection: name.optional(),
   tenant: name.optional(),
   sources: folder.optional(),
   processed: folder.optional(),
   failed: folder.optional(),
-  chunking: z
-    .strictObject({ tokens: whole(128, 8_192), overlap: whole(0, 1_024).default(24) })
+  chunking: chunkingSchema
     .refine(({ tokens, overlap }) => overlap * 2 <= tokens, "overlap may be half of tokens at most")
     .optional(),
   embedding_model: z.string("give the name of a model").min(1).optional(),
@@ -65,7 +71,7 @@ export function readRags(given: unknown, at: { folder: string; where: string; mo
     const parsed = ragSchema.safeParse(values ?? {});
     if (!parsed.success) throw wrong(place, parsed.error.issues[0]!);
     const rag = ragOf(id, parsed.data, at.folder);
-    refuseModel(parsed.data.embedding_model, at.model, place);
+    refuseModel(parsed.data.embedding_model, { served: at.model, id, place });
     const other = [...rags.values()].find((known) => overlap(known.folders.sources, rag.folders.sources));
     if (other) {
       throw new QuarryError(
@@ -129,20 +135,27 @@ function refuseId(id: string, place: string): void {
 }
 
 /** All collections are searched with one model, so all are embedded with it. */
-function refuseModel(wanted: string | undefined, served: string, place: string): void {
+function refuseModel(
+  wanted: string | undefined,
+  { served, id, place }: { served: string; id: string; place: string },
+): void {
   if (wanted === undefined || wanted === served) return;
   throw new QuarryError(
     "invalid_input",
-    `${place}: embedding_model is ${JSON.stringify(wanted)}, and ${JSON.stringify(served)} is in use; leave it out, or set QUARRY_EMBEDDER to that model and run quarry reindex`,
+    `${place}: embedding_model is ${JSON.stringify(wanted)}, but ${JSON.stringify(served)} is in use, which all RAGs share; remove embedding_model from ${id}, or set ${settingFor(wanted)} and run quarry reindex, which embeds everything anew`,
   );
+}
+
+function settingFor(model: string): string {
+  if (model === LOCAL_MODEL) return "QUARRY_EMBEDDER=local";
+  return `QUARRY_EMBEDDER=ollama:${model} (or openai:${model}, wherever it is served)`;
 }
 
 function wrong(place: string, { path, message, code, ...issue }: z.core.$ZodIssue): QuarryError {
   const field = path.length > 0 ? `${path.join(".")}: ` : "";
-  const unknown = code === "unrecognized_keys" ? (issue as { keys?: string[] }).keys : undefined;
-  const said = unknown
-    ? `there is no ${unknown.join(", ")}; there are ${Object.keys(ragSchema.shape).join(", ")}`
-    : message;
+  const [unknown] = code === "unrecognized_keys" ? ((issue as { keys?: string[] }).keys ?? []) : [];
+  const known = Object.keys(path[0] === "chunking" ? chunkingSchema.shape : ragSchema.shape);
+  const said = unknown === undefined ? message : `it has ${unknownKey(unknown, known)}`;
   return new QuarryError("invalid_input", `${place}: ${field}${said}`);
 }
 

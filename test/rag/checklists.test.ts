@@ -3,11 +3,13 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { openDatabase, openQuarry, type Quarry } from "../../src/index.ts";
+import { openDatabase, openQuarry, type Quarry, QuarryError } from "../../src/index.ts";
 import type { JobStatus } from "../../src/rag/queue.ts";
 import { type Ran, Running } from "../cli/running.ts";
-import { redisAt, type TestRedis } from "../support/redis.ts";
+import { freshRedis, redisAt, type TestRedis } from "../support/redis.ts";
 import { type Server, startRedis } from "../support/services.ts";
+import { openPlace } from "./places.ts";
+import { checkRetries } from "./retrying.ts";
 
 /** The two checklists at the end of the contract, item by item and in its words: the real thing, but for the user. */
 const TRANSPORTS = [
@@ -258,15 +260,38 @@ for (const { name, hasRedis } of TRANSPORTS) {
         const record = JSON.parse(await readFile(join(folder, "sources/failed/bad.pdf.error.json"), "utf8"));
         assert.deepEqual([record.error_code, record.status], ["ERR_PDF_INVALID", "failed"]);
         assert.ok(record.suggestions.length >= 3);
+        // In the log of a worker as it is run.
+        await quarry.close();
+        quarry = await open();
+        const id = await submit("worse.pdf", "no PDF either");
+        const worker = new Running(folder, ["worker"], env());
+        const job = await finished(id);
+        worker.kill("SIGTERM");
+        const { code, err } = await worker.ended();
+        await quarry.work();
+        const lines = err.split("\n").flatMap((line) => (line.startsWith("{") ? [JSON.parse(line)] : []));
+        const [{ time, ...told }, ...others] = lines.filter((line) => line.job === id);
+        assert.ok(time >= job.started_at! && time <= new Date().toISOString(), time);
+        assert.deepEqual([code, others], [0, []]);
+        assert.deepEqual(told, {
+          ...{ level: "warn", job: id, rag: RAG, file: "worse.pdf", attempt: 1 },
+          ...{
+            error: job.error,
+            error_type: "ParseError",
+            error_code: "ERR_PDF_INVALID",
+            msg: "a job failed",
+          },
+        });
       });
       test("Retries work as expected", async () => {
-        const { store } = quarry.rag.queue;
-        assert.deepEqual(
-          [1, 2, 3].map((attempt) => store.queue.retry.delayMs(attempt, Math.random)),
-          [5_000, 10_000, 30_000],
-        );
+        const place = await openPlace("sqlite", hasRedis ? await freshRedis() : undefined);
+        try {
+          await checkRetries(place, new QuarryError("model_unavailable", "the service is away"));
+        } finally {
+          await place.close();
+        }
         const [letter] = (await quarry.rag.deadLetters({ limit: 1 })).letters;
-        await writeFile(join(folder, "sources/incoming/bad.pdf"), "still no PDF");
+        await write("worse.pdf", "still no PDF");
         assert.equal(await quarry.rag.redrive({ ids: [letter!.id] }), 1);
         const again = await finished(letter!.id);
         // Not recoverable: one try, and failed.

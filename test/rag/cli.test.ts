@@ -93,6 +93,13 @@ for (const { name, hasRedis } of TRANSPORTS) {
       assert.equal(letters.letters.length, 1);
       assert.equal(letters.letters[0].reason, "PDF header corrupted or invalid");
       const id = letters.letters[0].id;
+      const listed = async (...flags: string[]) => {
+        const { value } = await json("rag", "dead-letter", "list", ...flags);
+        return value.letters.map((letter: { id: string }) => letter.id);
+      };
+      assert.deepEqual(await listed("--rag", "faq_rag", "--code", "ERR_PDF_INVALID"), [id]);
+      assert.deepEqual(await listed("--rag", "policies_rag"), []);
+      assert.deepEqual(await listed("--code", "ERR_FILE_EMPTY"), []);
       assert.deepEqual((await json("rag", "dead-letter", "redrive", id)).value, { count: 1 });
       assert.equal((await json("rag", "status", "--job", id)).value.status, "queued");
       const watched = new Running(folder, ["rag", "status", "--job", id, "--watch", "--json"], {
@@ -105,7 +112,9 @@ for (const { name, hasRedis } of TRANSPORTS) {
       assert.deepEqual([last.status, last.error_code], ["failed", "ERR_PDF_INVALID"]);
       const { value: queue } = await json("queue", "status");
       assert.deepEqual([queue.rag.deadLetters, queue.rag.workerConnected], [1, true]);
-      assert.match((await run("queue", "status")).out, /Queue name: rag:ingest:queue\n.*Connection: .*\n/);
+      const said = (await run("queue", "status")).out;
+      assert.match(said, /Queue name: rag:ingest:queue\n.*Connection: .*\n/);
+      assert.match(said, /Dead letters: 1 \(the oldest of 20\d\d-\S+Z; kept for 30 days\)\n/);
       worker.kill("SIGTERM");
       await worker.ended();
       assert.deepEqual((await json("rag", "dead-letter", "purge", "--all")).value, { count: 1 });
@@ -127,6 +136,7 @@ for (const { name, hasRedis } of TRANSPORTS) {
         [["submit", "policy.md", "--rag", "faq_rag", "--priority", "urgent"], 2, /high, normal, low/],
         [["status", "--job", "rag-x"], 1, /no job rag-x/],
         [["dead-letter", "redrive"], 2, /--all/],
+        [["dead-letter", "list", "--code", "ERR_NONE"], 2, /ERR_MESSAGE_INVALID, ERR_RAG_UNKNOWN/],
         [["dead-letter", "redrive", "rag-x"], 1, /is no dead letter: see quarry rag dead-letter list/],
       ] as const;
       for (const [args, code, message] of cases) {

@@ -49,7 +49,6 @@ const crew = await new Crew({
   lanes: [ragLane({ ...parts, fileBytesMax: 1_000_000, pollMs: 100 }), ...documentLanes(pipeline.parts)],
   ...{ heartbeatMs: 400, checkEveryMs: 400, staleMs, pollMs: 100, graceMs: 2_000 },
 }).start();
-process.send?.("started");
 process.once("SIGTERM", async () => {
   await crew.stop();
   await opened.close();
@@ -57,6 +56,8 @@ process.once("SIGTERM", async () => {
   await database.close();
   process.exit(0);
 });
+// Not before it can be asked to stop.
+process.send?.("started");
 
 /** Every settlement that was accepted as the job's end. */
 function recording(store: LaneStore<RagPayload>): LaneStore<RagPayload> {

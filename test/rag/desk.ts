@@ -12,7 +12,7 @@ import { type JobMessage, newMessage } from "../../src/rag/message.ts";
 import { openRagQueue } from "../../src/rag/open.ts";
 import { type JobStatus, type RagQueue, ragQueue } from "../../src/rag/queue.ts";
 import { type Rag, type RagSettings, readRags } from "../../src/rag/settings.ts";
-import { openPipeline, type Pipeline } from "../documents/parts.ts";
+import { openPipeline, type Pipeline, until } from "../documents/parts.ts";
 import { DATABASES, type TestDatabase } from "../support/databases.ts";
 import { freshRedis, type TestRedis } from "../support/redis.ts";
 
@@ -46,7 +46,9 @@ export interface Desk {
   /** As a producer would make it; the file may be missing. */
   message(name: string, more?: Partial<JobMessage>): JobMessage;
   /** Runs every lane; with other parts, if something is to go wrong. */
-  work(other?: Partial<RagParts>): Promise<Crew>;
+  work(other?: Partial<RagParts>, lane?: { concurrency?: number }): Promise<Crew>;
+  /** As a foreign producer does; where there is no Redis, as any other. */
+  push(message: JobMessage): Promise<void>;
   /** Submits, and waits until the job is done or has failed. */
   run(message: JobMessage): Promise<JobStatus>;
   finished(jobId: string): Promise<JobStatus>;
@@ -102,8 +104,9 @@ export async function openDesk(
       ),
       ...more,
     }),
-    work: async (other = {}) => {
-      const lanes = [ragLane({ ...parts, ...other, pollMs: 50 }), ...documentLanes(pipeline.parts)];
+    work: async (other = {}, lane = {}) => {
+      const ours = { ...ragLane({ ...parts, ...other, pollMs: 50 }), ...lane };
+      const lanes = [ours, ...documentLanes(pipeline.parts)];
       const crew = await new Crew({
         ...{ database, lanes },
         ...{ heartbeatMs: 500, checkEveryMs: 300, staleMs: STALE_MS, pollMs: 50, graceMs: 2_000 },
@@ -111,11 +114,19 @@ export async function openDesk(
       crews.push(crew);
       return crew;
     },
+    push: async (message) => {
+      if (redis) await redis.command("LPUSH", "rag:ingest:queue", JSON.stringify(message));
+      else await queue.submit(message);
+    },
     run: async (message) => {
       await queue.submit(message);
       return desk.finished(message.job_id);
     },
-    finished: (jobId) => jobs.finished(jobId, AbortSignal.timeout(60_000)),
+    finished: async (jobId) => {
+      // What was only pushed is not known before it is taken.
+      await until(async () => (await queue.read(jobId)) !== undefined);
+      return jobs.finished(jobId, AbortSignal.timeout(60_000));
+    },
     files: async (which) => (await readdir(rag.folders[which]).catch(() => [])).toSorted(),
     errorRecord: async (name) => JSON.parse(await readFile(join(rag.folders.failed, name), "utf8")),
     texts: async () => {

@@ -3,10 +3,14 @@ import { existsSync } from "node:fs";
 import { readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
+import type { NewDocument } from "../../src/documents/documents.ts";
 import { type Crew, QuarryError } from "../../src/index.ts";
 import { createLog } from "../../src/log.ts";
+import type { JobMessage } from "../../src/rag/message.ts";
 import { until } from "../documents/parts.ts";
 import { type Desk, openDesk, RAG, TRANSPORTS } from "./desk.ts";
+
+const reindex = { reindex: true, skip_validation: false, preserve_metadata: true };
 
 for (const transport of TRANSPORTS) {
   describe(`jobs of RAGs on ${transport.name}`, () => {
@@ -89,13 +93,9 @@ for (const transport of TRANSPORTS) {
       assert.deepEqual(await desk.texts(), ["Of last year.", "Of this year."]);
     });
 
-    test("reindex clears what was there before, not what came with it, and only after validation", async () => {
-      const reindex = { reindex: true, skip_validation: false, preserve_metadata: true };
+    test("reindex clears what was there before, not what came with it", async () => {
       await desk.write("old.txt", "What was there before.");
       await desk.run(desk.message("old.txt"));
-      await desk.write("empty.txt", "");
-      assert.equal((await desk.run(desk.message("empty.txt", { options: reindex }))).status, "failed");
-      assert.deepEqual(await desk.texts(), ["What was there before."]);
       await desk.write("new.txt", "What is new.");
       await desk.write("too.txt", "What came with it.");
       const [one, other] = [desk.message("new.txt", { options: reindex }), desk.message("too.txt")];
@@ -103,6 +103,112 @@ for (const transport of TRANSPORTS) {
       assert.deepEqual(await desk.texts(), ["What came with it.", "What is new."]);
       const job = (await desk.queue.read(one.job_id))!;
       assert.equal(typeof job.cleared_at, "string");
+      // Asked for once more, after that was done.
+      await desk.write("newest.txt", "What is newest.");
+      await desk.run(desk.message("newest.txt", { options: reindex }));
+      assert.deepEqual(await desk.texts(), ["What is newest."]);
+    });
+
+    test("reindex clears the collection whatever is wrong with the file, but not of a RAG that is none", async () => {
+      const refused: readonly (readonly [string, Partial<JobMessage>])[] = [
+        ["empty.txt", {}],
+        ["missing.txt", {}],
+        ["sheet.xlsx", {}],
+        ["empty.txt", { filename: "../evil.txt" }],
+        ["empty.txt", { source_path: "/etc/passwd" }],
+      ];
+      for (const [name, more] of refused) {
+        await desk.write("old.txt", "What was there before.");
+        await desk.run(desk.message("old.txt"));
+        assert.deepEqual(await desk.texts(), ["What was there before."]);
+        if (name === "empty.txt") await desk.write(name, "");
+        const job = await desk.run(desk.message(name, { ...more, options: reindex }));
+        assert.deepEqual([job.status, typeof job.cleared_at], ["failed", "string"], name);
+        assert.deepEqual(await desk.texts(), [], `${name} ${JSON.stringify(more)}`);
+      }
+      await desk.write("old.txt", "What was there before.");
+      await desk.run(desk.message("old.txt"));
+      await desk.run(desk.message("old.txt", { rag_id: "nobodys_rag", options: reindex }));
+      assert.deepEqual(await desk.texts(), ["What was there before."]);
+    });
+
+    test("of a batch in which every job asks for it, the collection is cleared for the first", async () => {
+      await crew.stop();
+      await desk.write("old.txt", "What was there before.");
+      const held = Promise.withResolvers<void>();
+      desk.pipeline.calls.before = async (step, text) => {
+        if (step === "embed" && text === "Last.") await held.promise;
+      };
+      const batch = [];
+      for (const [name, text] of [
+        ["bad.pdf", "no PDF"],
+        ["one.txt", "One."],
+        ["two.txt", "Two."],
+        ["last.txt", "Last."],
+      ] as const) {
+        await desk.write(name, text);
+        batch.push(desk.message(name, { options: reindex }));
+      }
+      await desk.work();
+      await desk.run(desk.message("old.txt"));
+      for (const message of batch) await desk.push(message);
+      for (const { job_id } of batch.slice(0, 3)) await desk.finished(job_id);
+      // Some of them are done when this one comes, which was submitted with them.
+      await desk.write("late.txt", "Late.");
+      const late = desk.message("late.txt", { options: reindex, submitted_at: batch[0]!.submitted_at });
+      await desk.push(late);
+      await desk.finished(late.job_id);
+      held.resolve();
+      await desk.finished(batch[3]!.job_id);
+      assert.deepEqual(await desk.texts(), ["Last.", "Late.", "One.", "Two."]);
+    });
+
+    for (const quicker of ["the reindex", "the other"]) {
+      test(`a file that is submitted again beside a reindex stays when ${quicker} is quicker`, async (t) => {
+        const text = "It was and stays.";
+        await desk.write("other.txt", text);
+        await desk.run(desk.message("other.txt"));
+        await crew.stop();
+        await desk.write("new.txt", "It is new.");
+        const path = await desk.write("other.txt", text);
+        const { documents } = desk.pipeline;
+        const [add, removeFrom] = [documents.add.bind(documents), documents.removeFrom.bind(documents)];
+        const cleared = Promise.withResolvers<void>();
+        const found = Promise.withResolvers<void>();
+        t.mock.method(documents, "removeFrom", async (...args: Parameters<typeof removeFrom>) => {
+          if (quicker === "the other") await found.promise;
+          return removeFrom(...args).finally(cleared.resolve);
+        });
+        t.mock.method(documents, "add", async (document: NewDocument) => {
+          if (quicker === "the reindex" && document.path === path) await cleared.promise;
+          const added = await add(document);
+          if (document.path === path) found.resolve();
+          return added;
+        });
+        const jobs = [desk.message("new.txt", { options: reindex }), desk.message("other.txt")];
+        for (const message of jobs) await desk.queue.submit(message);
+        await desk.work();
+        for (const { job_id } of jobs) assert.equal((await desk.finished(job_id)).status, "done");
+        assert.deepEqual(await desk.texts(), ["It is new.", text]);
+      });
+    }
+
+    test("a reindex that is late leaves what was found unchanged since it came", async () => {
+      await desk.write("other.txt", "It was and stays.");
+      await desk.run(desk.message("other.txt"));
+      await desk.write("new.txt", "It is new.");
+      await crew.stop();
+      const [late, other] = [desk.message("new.txt", { options: reindex }), desk.message("other.txt")];
+      await desk.queue.submit(late, { priority: "low" });
+      await desk.write("other.txt", "It was and stays.");
+      await desk.queue.submit(other, { priority: "high" });
+      // The lane is held at one job, so that the second is taken when the first is done.
+      const [first] = await desk.queue.store.claim({ worker: "one", limit: 1 });
+      assert.equal(first!.key, other.job_id);
+      await desk.queue.store.release([first!]);
+      await desk.work({}, { concurrency: 1 });
+      for (const { job_id } of [other, late]) assert.equal((await desk.finished(job_id)).status, "done");
+      assert.deepEqual(await desk.texts(), ["It is new.", "It was and stays."]);
     });
 
     test("errors that cannot be mended fail at once, with a record beside the file", async () => {
@@ -239,6 +345,23 @@ for (const transport of TRANSPORTS) {
       await desk.queue.redrive("all");
       assert.equal((await desk.finished(message.job_id)).status, "done");
       assert.deepEqual(await desk.texts(), ["Now there is something in it."]);
+      // What was wrong with the other one is over; the file itself is somebody's, and stays.
+      assert.deepEqual(await desk.files("failed"), ["a.txt"]);
+      assert.deepEqual(await desk.files("processed"), ["a.txt"]);
+    });
+
+    test("the record of a file that was missing goes when the job finds it", async () => {
+      const message = desk.message("a.txt");
+      assert.equal((await desk.run(message)).error_code, "ERR_FILE_NOT_FOUND");
+      // Another job's record of the same name is not its own.
+      await desk.write("b/a.txt", "");
+      const other = desk.message("b/a.txt");
+      assert.equal((await desk.run(other)).error_code, "ERR_FILE_EMPTY");
+      assert.deepEqual(await desk.files("failed"), ["a.txt.error.json", "a~2.txt", "a~2.txt.error.json"]);
+      await desk.write("a.txt", "Here it is.");
+      await desk.queue.redrive({ ids: [message.job_id] });
+      assert.equal((await desk.finished(message.job_id)).status, "done");
+      assert.deepEqual(await desk.files("failed"), ["a~2.txt", "a~2.txt.error.json"]);
     });
 
     test("a file that is replaced while it is worked on is left to its own job", async () => {

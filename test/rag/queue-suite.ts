@@ -527,7 +527,14 @@ export function testRagQueue({ name, open }: { name: string; open(): Promise<Pla
     });
 
     it("counts say how long the line is, what runs, and that a worker is connected", async () => {
-      const none = { length: 0, processing: 0, queued: 0, delayed: 0, deadLetters: 0 };
+      const none = {
+        length: 0,
+        processing: 0,
+        queued: 0,
+        delayed: 0,
+        deadLetters: 0,
+        oldestDeadLetterAt: null,
+      };
       const { lastHeartbeatMsAgo: _, ...empty } = await place.queue.counts();
       assert.deepEqual(empty, none);
       await submit(5);
@@ -536,7 +543,11 @@ export function testRagQueue({ name, open }: { name: string; open(): Promise<Pla
       await settle(one!, retry("later", 5_000));
       await settle(two!, failed("never"));
       const { lastHeartbeatMsAgo: __, ...counts } = await place.queue.counts();
-      assert.deepEqual(counts, { length: 5, processing: 1, queued: 4, delayed: 1, deadLetters: 1 });
+      const oldestDeadLetterAt = new Date(place.clock.now()).toISOString();
+      assert.deepEqual(counts, {
+        ...{ length: 5, processing: 1, queued: 4, delayed: 1, deadLetters: 1 },
+        oldestDeadLetterAt,
+      });
     });
 
     it("dead letters are listed newest first, in pages, and redriven or purged by id or all", async () => {
@@ -573,6 +584,57 @@ export function testRagQueue({ name, open }: { name: string; open(): Promise<Pla
       assert.equal((await place.queue.counts()).deadLetters, 0);
       assert.equal(await place.queue.redrive("all"), 0);
       assert.equal(await place.queue.purge("all"), 0);
+    });
+
+    it("dead letters are listed by RAG and error code, in pages", async () => {
+      const wanted: string[] = [];
+      for (let n = 0; n < 12; n++) {
+        const rag_id = n % 3 === 0 ? "faq_rag" : "policies_rag";
+        const [id] = await submit(1, { rag_id });
+        const one = await claimOne();
+        await place.queue.report(one, { error_code: n % 2 === 0 ? "ERR_PDF_INVALID" : "ERR_FILE_EMPTY" });
+        await settle(one, failed("no"));
+        if (n % 3 !== 0 && n % 2 === 0) wanted.push(id!);
+        place.clock.advance(1);
+      }
+      const which = { rag_id: "policies_rag", error_code: "ERR_PDF_INVALID" };
+      const listed: string[] = [];
+      for (let after: string | undefined; ; ) {
+        const { letters, next } = await place.queue.deadLetters({ ...which, limit: 1, after });
+        listed.push(...letters.map(({ id }) => id));
+        for (const letter of letters)
+          assert.deepEqual([letter.rag_id, letter.error_code], [which.rag_id, which.error_code]);
+        if (next === undefined) break;
+        after = next;
+      }
+      assert.deepEqual(listed, wanted.toReversed());
+      assert.equal((await place.queue.deadLetters({ rag_id: "faq_rag" })).letters.length, 4);
+      assert.deepEqual((await place.queue.deadLetters({ error_code: "ERR_TIMEOUT" })).letters, []);
+    });
+
+    it("dead letters are kept for their time, and not a moment less", async () => {
+      const { failedMs } = store().queue.retention!;
+      assert.equal(failedMs, 30 * 86_400_000);
+      const [first] = await submit();
+      await settle(await claimOne(), failed("the older one"));
+      const olderAt = new Date(place.clock.now()).toISOString();
+      place.clock.advance(60_000);
+      const [second] = await submit();
+      await settle(await claimOne(), failed("the younger one"));
+      const prune = () => store().prune({ failedOlderThanMs: failedMs! });
+      const letters = async () => (await place.queue.deadLetters()).letters.map(({ id }) => id);
+      place.clock.advance(failedMs! - 60_001);
+      assert.equal(await prune(), 0);
+      assert.deepEqual(await letters(), [second, first]);
+      const counts = await place.queue.counts();
+      assert.deepEqual([counts.deadLetters, counts.oldestDeadLetterAt], [2, olderAt]);
+      place.clock.advance(1);
+      assert.equal(await prune(), 1);
+      assert.deepEqual(await letters(), [second]);
+      place.clock.advance(60_000);
+      assert.equal(await prune(), 1);
+      assert.deepEqual(await letters(), []);
+      assert.equal((await place.queue.counts()).oldestDeadLetterAt, null);
     });
 
     it("a letter whose job came again by itself is not redriven", async () => {

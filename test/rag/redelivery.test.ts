@@ -92,6 +92,22 @@ for (const transport of TRANSPORTS) {
       assert.deepEqual(await desk.texts(), ["Text of the job that cleared.", "Text that came meanwhile."]);
     });
 
+    for (const when of ["before", "after"] as const) {
+      test(`a worker that dies ${when} it begins to move a corrected file leaves no record of the failure`, async () => {
+        await desk.write("a.txt", "");
+        const message = desk.message("a.txt");
+        const crew = await desk.work();
+        assert.equal((await desk.run(message)).error_code, "ERR_FILE_EMPTY");
+        await crew.stop();
+        await desk.write("a.txt", "It is corrected.");
+        await desk.queue.redrive({ ids: [message.job_id] });
+        await dieAt(message, { when, is: NOTES["the move is intended"]! });
+        await desk.work();
+        assert.equal((await desk.finished(message.job_id)).status, "done");
+        assert.deepEqual([await desk.files("failed"), await desk.files("processed")], [["a.txt"], ["a.txt"]]);
+      });
+    }
+
     test("the file of a job whose worker died with its last try is taken to failed", async () => {
       await desk.write("killer.txt", "Whoever reads this dies.");
       const message = desk.message("killer.txt", { max_retries: 1 });

@@ -14,7 +14,7 @@ import {
   retry,
 } from "../../src/index.ts";
 import { MESSAGE_BYTES_MAX } from "../../src/rag/message.ts";
-import { ragQueue } from "../../src/rag/queue.ts";
+import { type DeadLetter, ragQueue } from "../../src/rag/queue.ts";
 import { openRedisQueue } from "../../src/rag/redis-queue.ts";
 import { cutLine } from "../support/cut-line.ts";
 import { DATABASES } from "../support/databases.ts";
@@ -67,6 +67,16 @@ describe("the contract as other programs see it", () => {
   const claim = (limit = 10, worker = "w1") => store().claim({ worker, limit });
   const hash = async (id: string) =>
     (await redis().command("HGETALL", `rag:ingest:job:${id}`)) as Record<string, string>;
+  /** Every dead letter, newest first. */
+  const all = async () => {
+    const found: DeadLetter[] = [];
+    for (let after: string | undefined; ; ) {
+      const { letters, next } = await place.queue.deadLetters({ after });
+      found.push(...letters);
+      if (next === undefined) return found;
+      after = next;
+    }
+  };
   const target = () => {
     const url = new URL(redis().url);
     return { host: url.hostname, port: url.port, db: url.pathname.slice(1) };
@@ -279,7 +289,7 @@ describe("the contract as other programs see it", () => {
     const [again] = await claim();
     assert.equal(again!.attempt, 1);
     const { status, failed_at, error } = await hash(String(again!.key));
-    assert.deepEqual([status, failed_at, error], ["processing", "", ""]);
+    assert.deepEqual([status, failed_at, error], ["processing", undefined, ""]);
   });
 
   it("something else under the name of a job does not hold it up", async () => {
@@ -506,6 +516,66 @@ describe("the contract as other programs see it", () => {
     for (const one of running)
       assert.deepEqual(await store().settle([{ claim: one, outcome: done() }]), ["lost"]);
     assert.deepEqual(await Promise.all(noticing.map(({ store: s }) => s.repair())), [0, 0, 0, 0]);
+  });
+
+  it("a Redis that was emptied gets its dead letters again, once, whoever notices", async () => {
+    const messages = Array.from({ length: 600 }, () => aMessage(place));
+    for (const message of messages) await place.push(JSON.stringify(message), "high");
+    for (const one of await claim(600)) {
+      await place.queue.report(one, { error_type: "ParseError", error_code: "ERR_PDF_INVALID" });
+      await store().settle([{ claim: one, outcome: failed(`no ${one.key}`) }]);
+      place.clock.advance(1);
+    }
+    const before = await all();
+    const [first] = before;
+    const known = await hash(first!.id);
+    await redis().command("FLUSHDB");
+    // One that fails meanwhile is newer than those.
+    const later = aMessage(place);
+    await place.queue.submit(later);
+    await store().settle([{ claim: (await claim(1))[0]!, outcome: failed("later") }]);
+    const noticing = Array.from({ length: 4 }, () => place.another());
+    await Promise.all(noticing.map(({ store: s }) => s.repair()));
+    const after = await all();
+    assert.equal(after[0]!.id, later.job_id);
+    const byId = (letters: typeof before) => letters.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    assert.deepEqual(byId(after.slice(1)), byId(before));
+    const again = await hash(first!.id);
+    for (const field of ["status", "failed_at", "error", "error_code", "retry_count", "filename"])
+      assert.equal(again[field], known[field], field);
+    // It is in line as it was.
+    assert.equal(await place.queue.redrive({ ids: [first!.id] }), 1);
+    assert.equal(await redis().command("LLEN", "rag:ingest:queue:high"), 1);
+    assert.equal((await claim(1))[0]!.key, first!.id);
+  });
+
+  it("a letter that outlived the status of its job is not listed twice", async () => {
+    const message = aMessage(place);
+    await place.queue.submit(message);
+    await store().settle([{ claim: (await claim(1))[0]!, outcome: failed("no") }]);
+    await place.queue.list();
+    await redis().command("DEL", `rag:ingest:job:${message.job_id}`);
+    await place.another().store.repair();
+    assert.equal((await all()).length, 1);
+  });
+
+  it("what others have put among the dead letters is dated when it is seen, and goes in its time", async () => {
+    const { failedMs } = store().queue.retention!;
+    const prune = () => store().prune({ failedOlderThanMs: failedMs! });
+    await redis().command("RPUSH", "rag:ingest:queue:dead-letter", "nonsense", '{"message":"x"}', "[1]");
+    await place.queue.submit(aMessage(place));
+    await store().settle([{ claim: (await claim(1))[0]!, outcome: failed("ours") }]);
+    place.clock.advance(1);
+    assert.equal(await prune(), 0);
+    const letters = await all();
+    assert.deepEqual(letters.map(({ message }) => message).slice(1), ["nonsense", "x", "[1]"]);
+    const now = new Date(place.clock.now()).toISOString();
+    assert.deepEqual(letters.map(({ failed_at }) => failed_at).slice(1), [now, now, now]);
+    place.clock.advance(failedMs! - 1);
+    assert.equal(await prune(), 1);
+    place.clock.advance(1);
+    assert.equal(await prune(), 3);
+    assert.equal(await redis().command("LLEN", "rag:ingest:queue:dead-letter"), 0);
   });
 
   it("a claim notices by itself that Redis was emptied", async () => {

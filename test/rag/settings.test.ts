@@ -83,6 +83,20 @@ describe("settings of RAGs", () => {
     );
   });
 
+  test("of other programs in the contract's file are theirs; what is almost ours is told", async () => {
+    await contracts("llm: { url: 'http://x' }\nredis: { url: 'redis://h', dbs: 1 }\n");
+    assert.throws(
+      () => load(),
+      /^QuarryError: redis in configs\/client\/client\.yaml has dbs, which is no setting; did you mean db\?$/,
+    );
+    await contracts("llm: { url: 'http://x' }\nrag: { a: {} }\nservices: { rags: 1 }\n");
+    const { settings, warnings } = load();
+    assert.equal(settings.rags.size, 0);
+    assert.deepEqual(warnings, [
+      "configs/client/client.yaml has rag, which is not read; if it is meant for Quarry, call it rags",
+    ]);
+  });
+
   test("that make no sense are refused with their place and what they may be", async () => {
     for (const [text, message] of [
       ["rags: [a]", /rags in quarry\.yaml must name each RAG/],
@@ -93,8 +107,27 @@ describe("settings of RAGs", () => {
       ["rags: { 'a/../b': {} }", /a RAG's name is 1 to 64/],
       [
         "rags: { a: { colour: red } }",
-        /rags\.a in quarry\.yaml: there is no colour; there are collection, tenant/,
+        /rags\.a in quarry\.yaml: it has colour, which is no setting; there are collection, tenant/,
       ],
+      [
+        "rags: { a: { colection: red } }",
+        /rags\.a in quarry\.yaml: it has colection, which is no setting; did you mean collection\?$/,
+      ],
+      [
+        "rags: { a: { chunking: { tokens: 200, overlpa: 3 } } }",
+        /rags\.a in quarry\.yaml: chunking: it has overlpa, which is no setting; did you mean overlap\?$/,
+      ],
+      [
+        "redis: { url: 'redis://h', pasword: x }",
+        /^redis in quarry\.yaml has pasword, which is no setting; did you mean password\?$/,
+      ],
+      [
+        "redis: { url: 'redis://h', cluster: true }",
+        /^redis in quarry\.yaml has cluster, which is no setting; there are url, password, db$/,
+      ],
+      ["redsi: { url: 'redis://h' }", /quarry\.yaml has redsi, which is no setting; did you mean redis\?$/],
+      ["max_task_retrys: 4", /has max_task_retrys, which is no setting; did you mean max_task_retries\?$/],
+      ["colour: red", /has colour, which is no setting; there are quarry_data, database_url, .*redis, rags$/],
       ["rags: { a: { collection: '' } }", /rags\.a in quarry\.yaml: collection: use 1 to 100 letters/],
       [
         "rags: { a: { chunking: { tokens: 12 } } }",
@@ -108,7 +141,11 @@ describe("settings of RAGs", () => {
       ["redis: { url: 'http://x' }", /redis\.url in quarry\.yaml: give a URL such as redis:/],
       [
         "rags: { a: { embedding_model: other } }",
-        /embedding_model is "other", and ".*" is in use; .*QUARRY_EMBEDDER.*reindex/,
+        /^rags\.a in quarry\.yaml: embedding_model is "other", but "all-MiniLM-L6-v2-q8" is in use, which all RAGs share; remove embedding_model from a, or set QUARRY_EMBEDDER=ollama:other \(or openai:other, wherever it is served\) and run quarry reindex, which embeds everything anew$/,
+      ],
+      [
+        `quarry_embedder: 'openai:big'\nrags: { a: { embedding_model: ${LOCAL_MODEL} } }`,
+        /"big" is in use, .*or set QUARRY_EMBEDDER=local and run quarry reindex/,
       ],
     ] as const) {
       await own(text);
