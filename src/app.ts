@@ -1,6 +1,6 @@
-import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { hostname } from "node:os";
+import { join, resolve } from "node:path";
 import { chosenEmbedder } from "./adapters/embed/choice.ts";
 import { LimitsByService } from "./adapters/model-limits.ts";
 import type { Asked, Asks } from "./agents/ask.ts";
@@ -16,7 +16,7 @@ import type { Database } from "./database/database.ts";
 import { migrate, readMigrations } from "./database/migrate.ts";
 import { openDatabase } from "./database/open.ts";
 import { Documents } from "./documents/documents.ts";
-import { DataFolder } from "./documents/files.ts";
+import type { DocumentFiles } from "./documents/files.ts";
 import { type LegacyReport, migrateLegacy } from "./documents/legacy.ts";
 import { type DocumentQueues, documentQueues } from "./documents/queues.ts";
 import { SearchableDocuments } from "./documents/searchable.ts";
@@ -26,7 +26,8 @@ import { embeddingQueue, type JobPayload } from "./embeddings/queue.ts";
 import { remoteEmbeddings } from "./embeddings/remote.ts";
 import { setDefaultModel } from "./embeddings/rules.ts";
 import { vectorTypeOf } from "./embeddings/vectors.ts";
-import { messageOf, QuarryError } from "./errors.ts";
+import { isQuarryError, messageOf, QuarryError } from "./errors.ts";
+import { openDocumentFiles } from "./file-store.ts";
 import { type Ingested, type IngestOptions, ingest } from "./ingest/ingest.ts";
 import { Items } from "./ingest/items.ts";
 import { itemLanes } from "./ingest/lane.ts";
@@ -144,8 +145,7 @@ export async function openQuarry({ functions = [], ...given }: OpenOptions = {})
     const taskQueue = functionQueue(settings);
     for (const queue of [...Object.values(queues), jobQueue, ...Object.values(itemQueue), taskQueue])
       await prepareQueue(database, queue);
-    const files = new DataFolder(settings.dataFolder);
-    await belongTogether(database, files);
+    const files = await openDocumentFiles(settings, database);
     await setDefaultModel(database, model);
     const vectorType = await vectorTypeOf(database);
     const embeddings = new EmbeddingJobs({ database, queue: jobQueue, model, vectorType });
@@ -202,7 +202,7 @@ interface AppParts {
   readonly tasks: Tasks;
   readonly embeddings: EmbeddingJobs;
   readonly rag: RagJobs;
-  readonly files: DataFolder;
+  readonly files: DocumentFiles;
   readonly workers: WorkerProcesses;
 }
 
@@ -272,6 +272,7 @@ class App implements Quarry {
       );
     }
     const wanted = options.lanes?.map((lane) => checkedLane(lane, this.lanes.names));
+    await this.#refuseOtherFiles();
     const lanes = await this.#allLanes();
     const missing = wanted?.find((name) => !lanes.some(({ queue }) => queue.name === name));
     if (missing !== undefined) {
@@ -292,6 +293,13 @@ class App implements Quarry {
     return crew.start();
   }
 
+  async #refuseOtherFiles(): Promise<void> {
+    await this.#app.files.verified().catch((error) => {
+      if (!isQuarryError(error, "store_unavailable")) throw error;
+      this.#app.log.warn({ error: messageOf(error) }, "the files' store is away: what needs it waits");
+    });
+  }
+
   async #allLanes(): Promise<LaneDeclaration<object>[]> {
     const { documentLanes } = await import("./documents/lanes.ts");
     const { database, jobQueue } = this.#app;
@@ -304,9 +312,8 @@ class App implements Quarry {
     if (parts.embedder.model === this.embeddings.model) {
       const limits = { textsMax: embeddingBatch, tokensMax: embeddingBatchTokens };
       const { embedder } = parts;
-      const { vectorType } = this.embeddings;
       const queue = jobQueue;
-      lanes.push(embeddingLane({ database, queue, embedder, limits, vectorType, version: VERSION, pollMs }));
+      lanes.push(embeddingLane({ database, queue, embedder, limits, version: VERSION, pollMs }));
     }
     checkChunking(this.settings.rags, parts.embedder.tokensMax);
     return [...lanes, ...this.#ragLanes()];
@@ -332,14 +339,16 @@ class App implements Quarry {
   }
 
   #itemLanes(): LaneDeclaration<object>[] {
-    const { database, items, itemQueue, files } = this.#app;
+    const { database, items, itemQueue, workers } = this.#app;
     const { pollMs, isFetching, fileMbMax } = this.settings;
+    const folder = resolve(this.settings.dataFolder);
     return itemLanes({
       ...{ database, items, queues: itemQueue, pollMs, documents: this.documents },
       searchable: new SearchableDocuments(database),
-      temporaryFolder: join(files.root, "incoming"),
-      except: [files.root],
+      temporaryFolder: join(folder, "incoming"),
+      except: [folder],
       library: { isFetched: isFetching, bytesMax: fileMbMax * 1_048_576 },
+      machines: { host: hostname(), workers, lanes: Object.values(itemQueue).map(({ name }) => name) },
     });
   }
 
@@ -426,6 +435,7 @@ class App implements Quarry {
     await this.#asking.close();
     await (await this.#parts?.catch(() => undefined))?.close();
     await this.#app.rag.queue.close();
+    await this.#app.files.close();
     await this.#app.database.close();
   }
 
@@ -452,9 +462,8 @@ function ragQueuesOf({ rag }: AppParts): Queue[] {
   return rag.rags.size > 0 ? [rag.queue.store.queue as Queue<object> as Queue] : [];
 }
 
-function remoteWork({ database, workers, jobQueue, embeddings, settings }: AppParts): RemoteWork {
-  const { vectorType } = embeddings;
-  const queues = [remoteEmbeddings({ database, queue: jobQueue, vectorType })];
+function remoteWork({ database, workers, jobQueue, settings }: AppParts): RemoteWork {
+  const queues = [remoteEmbeddings({ database, queue: jobQueue })];
   return new RemoteWork({ database, workers, queues, pollMs: settings.pollMs });
 }
 
@@ -470,21 +479,6 @@ function laneControl(app: AppParts): LaneControl {
     pause: async (lane) => pauses.pause(checkedLane(lane, names)),
     resume: async (lane) => pauses.resume(checkedLane(lane, names)),
   };
-}
-
-/** Page files and index of another database would be taken for ours, and searches would find half of what is there. */
-async function belongTogether(database: Database, files: DataFolder): Promise<void> {
-  const own = (await files.readId()) ?? randomUUID();
-  await database.query(
-    `insert into data_folder (id) select ${database.dialect.mark(1)} where not exists (select 1 from data_folder)`,
-    [own],
-  );
-  const [row] = await database.query("select id from data_folder");
-  if (row?.id === own) return files.writeId(own);
-  throw new QuarryError(
-    "invalid_input",
-    `the data folder ${files.root} does not belong to this database: set QUARRY_DATA to the folder that was used with it, or DATABASE_URL to another database`,
-  );
 }
 
 /** Beside src in a checkout, beside dist in a package. */

@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { chosenEmbedder } from "./adapters/embed/choice.ts";
+import { S3_URL } from "./adapters/files/s3-url.ts";
 import { VECTOR_STORES, type VectorStoreName } from "./adapters/vectors/choice.ts";
 import { QuarryError } from "./errors.ts";
 import { hideSecrets } from "./log.ts";
@@ -26,6 +27,22 @@ const secondsAsMs = z.coerce
 const SETTINGS = {
   dataFolder: setting("QUARRY_DATA", text, ".quarry", "folder of the database, page files and the index"),
   databaseUrl: setting("DATABASE_URL", text.optional(), undefined, "postgres://… or a SQLite file"),
+  filesUrl: setting(
+    "QUARRY_FILES",
+    z.string().regex(S3_URL, "give s3://BUCKET/PREFIX").optional(),
+    undefined,
+    "where originals and page files are kept: s3://BUCKET/PREFIX (default: the data folder)",
+  ),
+  s3Endpoint: setting(
+    "AWS_ENDPOINT_URL_S3",
+    z.url({ protocol: /^https?$/, error: "give http://… or https://…" }).optional(),
+    undefined,
+    "where that bucket's server listens (default: AWS)",
+  ),
+  s3Region: setting("AWS_REGION", text, "us-east-1", "the region of that bucket"),
+  s3AccessKeyId: secret("AWS_ACCESS_KEY_ID", text.optional(), "the key for that bucket: its id"),
+  s3SecretAccessKey: secret("AWS_SECRET_ACCESS_KEY", text.optional(), "the key itself"),
+  s3SessionToken: secret("AWS_SESSION_TOKEN", text.optional(), "what comes with a key that expires"),
   redisUrl: setting(
     "REDIS_URL",
     z.url({ protocol: /^rediss?$/, error: "give a URL such as redis://:PASSWORD@HOST:6379/0" }).optional(),
@@ -60,6 +77,12 @@ const SETTINGS = {
     count(1, 3_650),
     7,
     "days that function tasks, questions and their answers are kept after they ended",
+  ),
+  deadLetterDays: setting(
+    "QUARRY_RAG_DEAD_LETTER_DAYS",
+    count(1, 3_650),
+    30,
+    "days that jobs of RAGs which failed for good, and messages that are none, are kept as dead letters",
   ),
   tasksAtOnce: setting(
     "QUARRY_TASKS_AT_ONCE",
@@ -351,6 +374,8 @@ function checked(settings: Settings): Settings {
     refuse(
       `HEARTBEAT_INTERVAL (${settings.heartbeatMs / 1000} s) must be at most half of STALE_TASK_TIMEOUT (${settings.staleMs / 1000} s), or live workers lose their tasks`,
     );
+  if (settings.filesUrl !== undefined && !(settings.s3AccessKeyId && settings.s3SecretAccessKey))
+    refuse("QUARRY_FILES is a bucket: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment");
   if (settings.vectors === "qdrant" && settings.qdrantUrl === undefined)
     refuse("QUARRY_VECTORS is qdrant: set QDRANT_URL to where it listens, such as http://127.0.0.1:6333");
   if (settings.vectors === "pgvector" && !/^postgres(ql)?:/.test(settings.databaseUrl))

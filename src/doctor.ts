@@ -2,12 +2,14 @@ import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { Embedder } from "./adapters/embed.ts";
+import { checkFiles } from "./adapters/files.ts";
 import { LimitsByService } from "./adapters/model-limits.ts";
+import { systemClock } from "./clock.ts";
 import type { Settings } from "./config.ts";
 import type { Database } from "./database/database.ts";
 import { openDatabase } from "./database/open.ts";
-import { DataFolder } from "./documents/files.ts";
 import { messageOf, QuarryError } from "./errors.ts";
+import { openFileStore } from "./file-store.ts";
 import { openLlm } from "./llm.ts";
 import { silentLog } from "./log.ts";
 import { openEmbedder, openGraph, openOcr } from "./parts.ts";
@@ -60,7 +62,8 @@ export async function* examine(
       await database.close();
     }
   } else yield finding("database", async () => "nothing there yet: the first ingest makes it");
-  const { redisUrl } = settings;
+  const { redisUrl, filesUrl } = settings;
+  if (filesUrl !== undefined) yield finding(`files (${filesUrl})`, () => lookAtFiles(settings));
   if (redisUrl !== undefined) yield finding("Redis", () => lookAtRedis(redisUrl));
   for (const { id, folders } of settings.rags.values())
     yield finding(`RAG ${id}`, () => lookAtSources(folders.sources));
@@ -147,8 +150,7 @@ async function lookAtGraph(settings: Settings, database: Database): Promise<stri
 async function lookAtIndex(settings: Settings, database: Database): Promise<string> {
   const embedder = await openEmbedder(settings, around);
   try {
-    const files = new DataFolder(settings.dataFolder);
-    const index = await openSearchIndex(settings, { database, files, embedder, log: silentLog });
+    const index = await openSearchIndex(settings, { database, embedder, log: silentLog });
     return await index.vectors
       .count({ tenant: "default" })
       .then((count) => `answers, ${count} chunks of the tenant "default"`)
@@ -156,6 +158,18 @@ async function lookAtIndex(settings: Settings, database: Database): Promise<stri
   } finally {
     await embedder.close();
   }
+}
+
+/** Files for many machines with an index for one are most likely a mistake. */
+async function lookAtFiles(settings: Settings): Promise<string | Warning> {
+  const files = await openFileStore(settings, systemClock);
+  await checkFiles(files).finally(() => files.close());
+  const said = "a file was written, read and deleted";
+  return settings.vectors === "embedded" && /^postgres(ql)?:/.test(settings.databaseUrl)
+    ? new Warning(
+        `${said}; the index is in the data folder of this machine only: for workers on others, set QDRANT_URL or QUARRY_VECTORS=pgvector`,
+      )
+    : said;
 }
 
 async function lookAtRedis(url: string): Promise<string | Warning> {

@@ -69,7 +69,7 @@ export async function openParts(
 /** Empties what searches look into, for an index made anew with the settings of now. */
 export async function clearIndex(
   settings: Settings,
-  { log, limits, ...base }: Pick<PipelineParts, "database" | "files"> & Around,
+  { log, limits, ...base }: Pick<PipelineParts, "database"> & Around,
 ): Promise<void> {
   const embedder = await openEmbedder(settings, { log, limits });
   try {

@@ -5,10 +5,12 @@ import type { TextIndex } from "./adapters/fulltext.ts";
 import type { VectorStore } from "./adapters/vectors.ts";
 import type { Settings } from "./config.ts";
 import type { Database } from "./database/database.ts";
-import { type DataFolder, INDEX_FILE } from "./documents/files.ts";
 import { unindexedDocuments } from "./documents/unindexed.ts";
 import { isQuarryError, messageOf, QuarryError } from "./errors.ts";
 import type { Log } from "./log.ts";
+
+/** In the data folder. */
+const INDEX_FILE = "index.db";
 
 /** What searches look into, wherever it is kept. */
 export interface SearchIndex {
@@ -19,7 +21,6 @@ export interface SearchIndex {
 
 interface IndexParts {
   readonly database: Database;
-  readonly files: DataFolder;
   readonly embedder: Embedder;
 }
 
@@ -56,12 +57,12 @@ export async function clearSearchIndex(settings: Settings, parts: IndexParts): P
 /** Words are kept beside the rows when several machines share them, else in the file of the embedded index. */
 async function openIndex(
   settings: Settings,
-  { database, files, embedder }: IndexParts,
+  { database, embedder }: IndexParts,
   options: { isStartedOver?: boolean } = {},
 ): Promise<SearchIndex> {
   const { model, dimensions } = embedder;
   const openFile = () =>
-    openEmbeddedIndex({ path: join(files.root, INDEX_FILE), model, dimensions, ...options });
+    openEmbeddedIndex({ path: join(settings.dataFolder, INDEX_FILE), model, dimensions, ...options });
   if (settings.vectors === "embedded") return openFile();
   const vectors = await openVectors(settings, database, { model, dimensions });
   if (database.dialect.name === "sqlite") {

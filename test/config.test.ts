@@ -99,8 +99,27 @@ describe("settings", () => {
       assert.throws(() => load(env), { code: "invalid_input", message });
   });
 
+  test("choose where files are, and say what that store needs", () => {
+    const key = { AWS_ACCESS_KEY_ID: "id", AWS_SECRET_ACCESS_KEY: "canary" };
+    assert.equal(load().settings.filesUrl, undefined);
+    for (const url of ["s3://bucket", "s3://my-bucket.files/", "s3://bucket/some/prefix_1.0"])
+      assert.equal(load({ QUARRY_FILES: url, ...key }).settings.filesUrl, url);
+    for (const [env, message] of [
+      [{ QUARRY_FILES: "s3://bucket" }, /set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment/],
+      [{ QUARRY_FILES: "/srv/files", ...key }, /give s3:\/\/BUCKET\/PREFIX/],
+      [{ QUARRY_FILES: "s3://Bucket/x", ...key }, /give s3/],
+      [{ QUARRY_FILES: "s3://bucket/../x", ...key }, /give s3/],
+      [{ QUARRY_FILES: "s3://bucket/a b", ...key }, /give s3/],
+      [{ QUARRY_FILES: "s3://bucket", ...key, AWS_ENDPOINT_URL_S3: "127.0.0.1:9000" }, /give http/],
+    ] as const)
+      assert.throws(() => load(env), { code: "invalid_input", message });
+  });
+
   test("that are secret come from the environment only and are never shown", async () => {
-    const { settings, sources } = load({ QUARRY_API_KEY: "canary-key-0123456789", OPENAI_API_KEY: "canary" });
+    const { settings, sources } = load({
+      ...{ QUARRY_API_KEY: "canary-key-0123456789", OPENAI_API_KEY: "canary" },
+      ...{ AWS_ACCESS_KEY_ID: "canary", AWS_SECRET_ACCESS_KEY: "canary", AWS_SESSION_TOKEN: "canary" },
+    });
     assert.deepEqual([settings.apiKey, settings.openaiApiKey], ["canary-key-0123456789", "canary"]);
     assert.doesNotMatch(JSON.stringify(sources), /canary/);
     await writeFile(join(folder, "quarry.yaml"), "openai_api_key: canary\n");

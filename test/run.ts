@@ -5,6 +5,7 @@ import { availableParallelism, constants } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { openQdrant, type QdrantServer } from "./support/qdrant.ts";
+import { openS3, type S3Server } from "./support/s3.ts";
 import { startServices } from "./support/services.ts";
 
 const CRASH_TESTS = "test/crash";
@@ -23,9 +24,11 @@ async function main(): Promise<number> {
   try {
     const services = await startServices({ isSynced: false });
     let qdrant: QdrantServer | undefined;
+    let s3: S3Server | undefined;
     try {
-      qdrant = await openQdrant();
-      process.stderr.write(`Testing against ${services.description}, ${qdrant.description}\n`);
+      [qdrant, s3] = await Promise.all([openQdrant(), openS3()]);
+      const others = [qdrant, s3].map(({ description }) => description);
+      process.stderr.write(`Testing against ${[services.description, ...others].join(", ")}\n`);
       return await runTests(files, {
         // One more than cores: many tests wait for processes to start and stop.
         concurrency: values.crash ? 1 : availableParallelism() + 1,
@@ -35,15 +38,18 @@ async function main(): Promise<number> {
           TEST_REDIS_URL: services.redisUrl,
           TEST_QDRANT_URL: qdrant.url,
           TEST_QDRANT_API_KEY: qdrant.apiKey,
-          // Otherwise every Quarry that a test opens would keep its vectors there.
+          TEST_S3_URL: s3.url,
+          TEST_S3_KEY: `${s3.accessKeyId}:${s3.secretAccessKey}`,
+          // Otherwise every Quarry that a test opens would keep its vectors and files there.
           QDRANT_URL: undefined,
           QDRANT_API_KEY: undefined,
+          QUARRY_FILES: undefined,
           // Hundreds of processes load the same modules.
           NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/compiled"),
         },
       });
     } finally {
-      await Promise.all([services.stop(), qdrant?.stop()]);
+      await Promise.all([services.stop(), qdrant?.stop(), s3?.stop()]);
     }
   } catch (error) {
     return fail(error);

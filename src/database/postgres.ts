@@ -34,6 +34,9 @@ const CONNECTION_SETUP = [
   "set enable_bitmapscan = off",
   "set enable_sort = off",
   "set jit = off",
+  // A machine that vanishes in the middle of a transaction must not keep its rows locked from the others.
+  "set idle_in_transaction_session_timeout = '30s'",
+  "set tcp_keepalives_idle = 60",
 ].join("; ");
 
 const QUERY_TIMEOUT_MS = 60_000;
@@ -271,6 +274,8 @@ function translated(error: unknown): unknown {
   if (
     state.startsWith("08") ||
     state.startsWith("57P") ||
+    // It hung up on a transaction that had been silent for too long.
+    state === "25P03" ||
     state === "53300" ||
     SOCKET_ERRORS.test(state) ||
     DRIVER_ERRORS.test(message)

@@ -1,14 +1,15 @@
 import type { FileHandle } from "node:fs/promises";
 import { basename } from "node:path";
-import type { Database, Row } from "../database/database.ts";
+import type { Database, Row, Transaction } from "../database/database.ts";
 import { isQuarryError, QuarryError } from "../errors.ts";
 import { isUuid, uuidv7 } from "../ids.ts";
 import { isName, NAMES_ARE } from "../names.ts";
+import type { Key } from "../queue/roll-up.ts";
 import { openQueue, type QueueStore } from "../queue/store.ts";
 import { refuseUnstorable } from "../queue/text.ts";
 import { type Cancelled, cancelWork, redoPhase, retryFailed } from "./changes.ts";
 import type { DocumentChunking } from "./facts.ts";
-import type { DataFolder, Fingerprint, SourceFile } from "./files.ts";
+import type { DocumentFiles, Fingerprint, SourceFile } from "./files.ts";
 import { type Progress, readProgress } from "./progress.ts";
 import type { DocumentQueues, Phase, RemovalPayload, SplitPayload } from "./queues.ts";
 import { removeDocuments } from "./remove.ts";
@@ -59,12 +60,14 @@ export type DocumentChange = (typeof DOCUMENT_CHANGES)[number];
 export interface DocumentsParts {
   readonly database: Database;
   readonly queues: DocumentQueues;
-  readonly files: DataFolder;
+  readonly files: DocumentFiles;
   readonly attemptsMax: number;
   readonly fileBytesMax: number;
 }
 
 const TRIES_MAX = 5;
+/** A copy on its way into a store elsewhere, whose document is not there by then, is taken out again. */
+const ABANDONED_AFTER_MS = 3_600_000;
 
 /** Everything one can do with documents. */
 export class Documents {
@@ -98,6 +101,7 @@ export class Documents {
       }
     }
     const id = uuidv7(this.#parts.database.clock.now());
+    const ifAbandoned = this.#parts.files.isRemote ? await this.#removeLater(id) : undefined;
     const original = await this.#parts.files.addOriginal(id, sourceOf(document), { bytesMax });
     const row = {
       id,
@@ -112,10 +116,12 @@ export class Documents {
       max_retries: this.#parts.attemptsMax,
     };
     try {
-      await this.#insert(row, current && String(current.id));
+      await this.#insert(row, { seen: current && String(current.id), ifAbandoned });
       return { id, filename, change: current ? "replaced" : "added" };
     } catch (error) {
-      await this.#parts.files.remove(id);
+      await this.#parts.files.remove(id).catch((removalError) => {
+        if (ifAbandoned === undefined) throw removalError;
+      });
       // Somebody took the same source in at the same time: theirs is there now.
       if (isQuarryError(error, "constraint_violated") && tries > 1) return this.add(document, tries - 1);
       throw error;
@@ -139,6 +145,11 @@ export class Documents {
 
   async show(id: string): Promise<DocumentDetails> {
     return showDocument(this.#parts.database, checkedId(id));
+  }
+
+  /** What was read from a page; undefined when it was not read yet. */
+  pageText(id: string, pageNumber: number): Promise<string | undefined> {
+    return this.#parts.files.pageText({ documentId: checkedId(id), pageNumber });
   }
 
   /** Tries again what failed. Returns how many tasks. */
@@ -217,8 +228,18 @@ export class Documents {
     return row;
   }
 
+  /** A process that dies, or is cut off, between the copy and its row would leave a copy that nobody knows of. */
+  async #removeLater(id: string): Promise<Key> {
+    const removal = { document_id: id, kind: "document" };
+    const [enqueued] = await this.#removals.enqueue([removal], { delayMs: ABANDONED_AFTER_MS });
+    return enqueued!.key;
+  }
+
   /** The version that was seen steps aside first: there is one current document for a source. */
-  async #insert(row: Row, seen: string | undefined): Promise<void> {
+  async #insert(
+    row: Row,
+    { seen, ifAbandoned }: { seen: string | undefined; ifAbandoned: Key | undefined },
+  ): Promise<void> {
     const { database } = this.#parts;
     const isPostgres = database.dialect.name === "postgres";
     const [next, old] = isPostgres ? ["$1::uuid", "$2::uuid"] : ["?1", "?2"];
@@ -237,12 +258,21 @@ export class Documents {
         await this.#removals.within(transaction).enqueue(removals);
       }
       await this.#splits.within(transaction).enqueue([row]);
+      if (ifAbandoned !== undefined) await this.#keepCopy(transaction, ifAbandoned);
       // What is known of the old text stays when the old version goes.
       if (seen !== undefined) {
         const sql = `update step_cache set document_id = ${next} where document_id = ${old}`;
         await transaction.query({ name: "documents.inherit", sql }, [row.id, seen]);
       }
     });
+  }
+
+  async #keepCopy(transaction: Transaction, ifAbandoned: Key): Promise<void> {
+    const { dialect } = this.#parts.database;
+    const sql = `delete from document_removals where ${dialect.isOneOf("id", 1, "uuid")} and status = 'pending' returning id`;
+    const kept = await transaction.query({ name: "documents.keep_copy", sql }, [dialect.keys([ifAbandoned])]);
+    if (kept.length === 0)
+      throw new QuarryError("constraint_violated", "the copy took so long that it was taken for abandoned");
   }
 
   /** The id as it is stored. */

@@ -1,14 +1,11 @@
-import { createHash, randomBytes } from "node:crypto";
-import { constants, createReadStream, type Stats } from "node:fs";
-import { type FileHandle, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
-import { dirname, extname, join, resolve, sep } from "node:path";
-import { pipeline } from "node:stream/promises";
-import { messageOf, QuarryError } from "../errors.ts";
+import { createHash } from "node:crypto";
+import { createReadStream, type Stats } from "node:fs";
+import { type FileHandle, readFile, stat } from "node:fs/promises";
+import { extname, posix } from "node:path";
+import type { FileStore, StoredFile } from "../adapters/files.ts";
+import { isQuarryError, messageOf, QuarryError } from "../errors.ts";
 
-export interface Original {
-  /** Below the data folder. */
-  readonly path: string;
-  readonly contentHash: string;
+export interface Original extends StoredFile {
   readonly sizeBytes: number;
 }
 
@@ -24,23 +21,33 @@ export interface SourceFile {
 }
 
 /**
- * The files of the data folder. Names are made here and never taken from a user; a file appears under its name when
- * it is whole and on the disk, so that a crash leaves at most a temporary one.
+ * The files of documents, wherever they are kept. Names are made here and never taken from a user.
  *
  *   documents/<id>/original.pdf         what was handed in
  *   documents/<id>/page_0001_nohf.md    what was read from a page, and page_0001.png, what it looks like
  */
-export class DataFolder {
-  readonly root: string;
+export class DocumentFiles {
+  readonly #store: FileStore;
+  readonly #verify: () => Promise<void>;
+  #verified: Promise<void> | undefined;
 
-  constructor(root: string) {
-    this.root = resolve(root);
+  /** `verify` is asked once, before the first file: whether these are the files of the database. */
+  constructor(store: FileStore, options: { verify?: () => Promise<void> } = {}) {
+    this.#store = store;
+    this.#verify = options.verify ?? (async () => undefined);
   }
 
-  absolute(path: string): string {
-    const full = resolve(this.root, path);
-    if (full === this.root || full.startsWith(this.root + sep)) return full;
-    throw new QuarryError("invalid_input", `${JSON.stringify(path)} is not below the data folder`);
+  get isRemote(): boolean {
+    return this.#store.isRemote;
+  }
+
+  /** Rejects when the files are those of another database, or when their store is away. */
+  verified(): Promise<void> {
+    this.#verified ??= this.#verify().catch((error) => {
+      this.#verified = undefined;
+      throw error;
+    });
+    return this.#verified;
   }
 
   /** Copies a file in, so that it may change or go away while it is being worked on. */
@@ -49,34 +56,28 @@ export class DataFolder {
     source: SourceFile,
     options: { bytesMax: number },
   ): Promise<Original> {
-    const path = join(folderOf(documentId), `original${safeExtension(source.path)}`);
-    const temporary = await this.#temporary(dirname(path));
-    try {
-      const target = await open(temporary, "wx");
-      let fingerprint: Fingerprint;
-      try {
-        fingerprint = await this.#read(source, options.bytesMax, async (bytes) => {
-          await target.appendFile(bytes);
-        });
-        await target.sync();
-      } finally {
-        await target.close();
-      }
-      await this.#settle(temporary, path);
-      return { path, ...fingerprint };
-    } catch (error) {
-      await this.remove(documentId);
-      throw error;
-    }
+    const path = posix.join(folderOf(documentId), `original${safeExtension(source.path)}`);
+    const reading = await openSource(source, options.bytesMax);
+    await this.#ready();
+    await this.#store.put(path, reading.bytes());
+    return { path, ...reading.fingerprint() };
   }
 
   /** What a file's bytes are, without taking them in. */
-  fingerprint(source: SourceFile, options: { bytesMax: number }): Promise<Fingerprint> {
-    return this.#read(source, options.bytesMax, async () => undefined);
+  async fingerprint(source: SourceFile, options: { bytesMax: number }): Promise<Fingerprint> {
+    const reading = await openSource(source, options.bytesMax);
+    for await (const _ of reading.bytes());
+    return reading.fingerprint();
+  }
+
+  /** The original as a file of this machine, for as long as `use` takes. */
+  async withOriginal<T>(original: StoredFile, use: (path: string) => Promise<T>): Promise<T> {
+    await this.#ready();
+    return this.#store.withLocal(original, use);
   }
 
   async writePage(page: PageName, markdown: string): Promise<string> {
-    return this.#write(pagePath(page, "_nohf.md"), Buffer.from(markdown));
+    return this.#write(textPath(page), Buffer.from(markdown));
   }
 
   async writePicture(page: PageName, picture: Uint8Array): Promise<string> {
@@ -85,112 +86,104 @@ export class DataFolder {
   }
 
   async readText(path: string): Promise<string> {
-    try {
-      return await readFile(this.absolute(path), "utf8");
-    } catch (error) {
-      throw new QuarryError(
-        "file_unreadable",
-        `the page's text is gone from the data folder (${messageOf(error)}): redo its OCR`,
-        { cause: error },
-      );
-    }
+    const text = await this.#read(path);
+    if (text !== undefined) return text;
+    throw new QuarryError(
+      "file_unreadable",
+      `the page's text (${path}) is gone from ${this.#store.place}: redo its OCR`,
+    );
   }
 
-  /** Which database the folder belongs to. */
-  async readId(): Promise<string | undefined> {
-    const text = await readFile(this.absolute("folder-id"), "utf8").catch(() => undefined);
-    return text?.trim() || undefined;
-  }
-
-  async writeId(id: string): Promise<void> {
-    if ((await this.readId()) !== id) await this.#write("folder-id", Buffer.from(`${id}\n`));
-  }
-
-  /** A page that another system wrote; undefined when it is not there any more. */
-  async readForeign(path: string): Promise<string | undefined> {
-    return readFile(path, "utf8").catch(() => undefined);
+  /** Undefined when the page was not read yet. */
+  async pageText(page: PageName): Promise<string | undefined> {
+    return this.#read(textPath(page));
   }
 
   async remove(documentId: string): Promise<void> {
-    await rm(this.absolute(folderOf(documentId)), { recursive: true, force: true });
+    await this.#ready();
+    await this.#store.removeFolder(folderOf(documentId));
   }
 
-  async #read(
-    { path, opened }: SourceFile,
-    bytesMax: number,
-    take: (bytes: Buffer) => Promise<void>,
-  ): Promise<Fingerprint> {
-    const info = await (opened ? opened.stat() : this.#regularFile(path));
-    if (info.size > bytesMax) throw tooLarge(path, info.size, bytesMax);
-    const hash = createHash("sha256");
-    let sizeBytes = 0;
-    const stream = opened?.createReadStream({ start: 0, autoClose: false }) ?? createReadStream(path);
-    await pipeline(stream, async (chunks: AsyncIterable<Buffer>) => {
-      for await (const chunk of chunks) {
+  close(): Promise<void> {
+    return this.#store.close();
+  }
+
+  async #read(path: string): Promise<string | undefined> {
+    await this.#ready();
+    return (await this.#store.read(path))?.toString("utf8");
+  }
+
+  async #write(path: string, bytes: Uint8Array): Promise<string> {
+    await this.#ready();
+    await this.#store.put(path, bytes);
+    return path;
+  }
+
+  /** Files of another database are as good as away: work waits until somebody has set them right. */
+  async #ready(): Promise<void> {
+    await this.verified().catch((error) => {
+      if (!isQuarryError(error, "invalid_input")) throw error;
+      throw new QuarryError("store_unavailable", error.message, { cause: error });
+    });
+  }
+}
+
+/** A page that another system wrote; undefined when it is not there any more. */
+export function readForeign(path: string): Promise<string | undefined> {
+  return readFile(path, "utf8").catch(() => undefined);
+}
+
+/** A file's bytes as they are read, and what they were. */
+interface Reading {
+  bytes(): AsyncGenerator<Buffer>;
+  /** After the last of them. */
+  fingerprint(): Fingerprint;
+}
+
+async function openSource({ path, opened }: SourceFile, bytesMax: number): Promise<Reading> {
+  const info = await (opened ? opened.stat() : regularFile(path));
+  if (info.size > bytesMax) throw tooLarge(path, info.size, bytesMax);
+  const hash = createHash("sha256");
+  let sizeBytes = 0;
+  return {
+    async *bytes() {
+      const stream = opened?.createReadStream({ start: 0, autoClose: false }) ?? createReadStream(path);
+      for await (const chunk of stream as AsyncIterable<Buffer>) {
         sizeBytes += chunk.length;
         // It may grow while it is read.
         if (sizeBytes > bytesMax) throw tooLarge(path, sizeBytes, bytesMax);
         hash.update(chunk);
-        await take(chunk);
+        yield chunk;
       }
-    });
-    return { contentHash: hash.digest("hex"), sizeBytes };
-  }
-
-  async #regularFile(path: string): Promise<Stats> {
-    const info = await stat(path).catch((cause) => {
-      const why = cause.code === "ENOENT" ? "no such file" : `it cannot be opened: ${messageOf(cause)}`;
-      throw new QuarryError("not_found", `${path}: ${why}`, { cause });
-    });
-    if (!info.isFile()) throw new QuarryError("invalid_input", `${path} is not a file`);
-    return info;
-  }
-
-  async #write(path: string, bytes: Uint8Array): Promise<string> {
-    const temporary = await this.#temporary(dirname(path));
-    const file = await open(temporary, "wx");
-    try {
-      await file.writeFile(bytes);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await this.#settle(temporary, path);
-    return path;
-  }
-
-  async #temporary(folder: string): Promise<string> {
-    const full = this.absolute(folder);
-    await mkdir(full, { recursive: true, mode: PRIVATE });
-    return join(full, `.${randomBytes(8).toString("hex")}.part`);
-  }
-
-  async #settle(temporary: string, path: string): Promise<void> {
-    const full = this.absolute(path);
-    await mkdir(dirname(full), { recursive: true, mode: PRIVATE });
-    await rename(temporary, full);
-    // The name is safe only when its folder is.
-    const folder = await open(dirname(full), constants.O_RDONLY);
-    await folder.sync().finally(() => folder.close());
-  }
+    },
+    fingerprint: () => ({ contentHash: hash.digest("hex"), sizeBytes }),
+  };
 }
 
-/** Copies of private files are nobody else's to read. */
-const PRIVATE = 0o700;
-/** The embedded index, beside the documents. */
-export const INDEX_FILE = "index.db";
+async function regularFile(path: string): Promise<Stats> {
+  const info = await stat(path).catch((cause) => {
+    const why = cause.code === "ENOENT" ? "no such file" : `it cannot be opened: ${messageOf(cause)}`;
+    throw new QuarryError("not_found", `${path}: ${why}`, { cause });
+  });
+  if (!info.isFile()) throw new QuarryError("invalid_input", `${path} is not a file`);
+  return info;
+}
 
 export interface PageName {
   readonly documentId: string;
   readonly pageNumber: number;
 }
 
+function textPath(page: PageName): string {
+  return pagePath(page, "_nohf.md");
+}
+
 function pagePath({ documentId, pageNumber }: PageName, ending: string): string {
-  return join(folderOf(documentId), `page_${String(pageNumber).padStart(4, "0")}${ending}`);
+  return posix.join(folderOf(documentId), `page_${String(pageNumber).padStart(4, "0")}${ending}`);
 }
 
 function folderOf(id: string): string {
-  if (/^[0-9a-f-]{36}$/i.test(id)) return join("documents", id.toLowerCase());
+  if (/^[0-9a-f-]{36}$/i.test(id)) return posix.join("documents", id.toLowerCase());
   throw new QuarryError("invalid_input", `${JSON.stringify(id)} is not a document's id`);
 }
 

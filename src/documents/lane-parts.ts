@@ -7,7 +7,7 @@ import type { Ocr, Recognised } from "../adapters/ocr.ts";
 import type { VectorStore } from "../adapters/vectors.ts";
 import type { Database } from "../database/database.ts";
 import type { FactBook } from "./facts.ts";
-import type { DataFolder } from "./files.ts";
+import type { DocumentFiles } from "./files.ts";
 import type { InFlight } from "./in-flight.ts";
 import type { PageReader } from "./page-reader.ts";
 import type { DocumentQueues } from "./queues.ts";
@@ -17,7 +17,7 @@ import type { StepCache } from "./step-cache.ts";
 export interface PipelineParts {
   readonly database: Database;
   readonly queues: DocumentQueues;
-  readonly files: DataFolder;
+  readonly files: DocumentFiles;
   readonly extractor: Extractor;
   readonly ocr: Ocr;
   readonly embedder: Embedder;

@@ -4,7 +4,7 @@ import { quoted } from "../database/dialect.ts";
 import { isQuarryError, QuarryError } from "../errors.ts";
 import { uuidv7 } from "../ids.ts";
 import { cleanValue } from "../queue/text.ts";
-import type { DataFolder } from "./files.ts";
+import { type DocumentFiles, readForeign } from "./files.ts";
 import { type LegacyChunk, type LegacyPage, readIndexingDetails, readOcrDetails } from "./legacy-details.ts";
 import type { TaskStatus } from "./queues.ts";
 
@@ -24,7 +24,7 @@ interface Plan {
 
 interface Parts {
   readonly database: Database;
-  readonly files: DataFolder;
+  readonly files: DocumentFiles;
   readonly attemptsMax: number;
   readonly fileBytesMax: number;
 }
@@ -200,9 +200,9 @@ function chunkRow(parts: Parts, documentId: string, pageId: string, chunk: Legac
 }
 
 /** A page's Markdown that is still there is taken over, so that the page can be chunked. */
-async function pageFile(files: DataFolder, documentId: string, page: LegacyPage): Promise<string | null> {
+async function pageFile(files: DocumentFiles, documentId: string, page: LegacyPage): Promise<string | null> {
   if (page.filePath === undefined) return null;
-  const markdown = await files.readForeign(page.filePath);
+  const markdown = await readForeign(page.filePath);
   if (markdown === undefined) return page.filePath;
   return files.writePage({ documentId, pageNumber: page.pageNumber }, markdown);
 }

@@ -1,7 +1,7 @@
-import type { ExtractedPage, Extractor } from "../adapters/extract.ts";
+import type { ExtractedPage, Extractor, SourceFile } from "../adapters/extract.ts";
 import { QuarryError } from "../errors.ts";
 import type { DocumentFacts } from "./facts.ts";
-import type { DataFolder } from "./files.ts";
+import type { DocumentFiles } from "./files.ts";
 
 /** Opening a file costs as much as reading some pages of it, so pages are read a window at a time. */
 const WINDOW_PAGES = 16;
@@ -10,10 +10,10 @@ const WINDOWS_KEPT = 8;
 /** Gives pages one by one while reading them in windows, and keeps a page that cannot be read from spoiling its window. */
 export class PageReader {
   readonly #extractor: Extractor;
-  readonly #files: DataFolder;
+  readonly #files: DocumentFiles;
   readonly #windows = new Map<string, Promise<Map<number, ExtractedPage>>>();
 
-  constructor(parts: { extractor: Extractor; files: DataFolder }) {
+  constructor(parts: { extractor: Extractor; files: DocumentFiles }) {
     this.#extractor = parts.extractor;
     this.#files = parts.files;
   }
@@ -26,12 +26,12 @@ export class PageReader {
   }
 
   picture(document: DocumentFacts, pageNumber: number, signal: AbortSignal): Promise<Uint8Array> {
-    return this.#extractor.picture(this.#sourceOf(document), pageNumber, signal);
+    return this.#withFile(document, (file) => this.#extractor.picture(file, pageNumber, signal));
   }
 
   async #alone(document: DocumentFacts, pageNumber: number, signal: AbortSignal) {
     const request = { pages: [pageNumber], furniture: document.furniture };
-    const pages = await this.#extractor.read(this.#sourceOf(document), request, signal);
+    const pages = await this.#withFile(document, (file) => this.#extractor.read(file, request, signal));
     return pages.find((page) => page.pageNumber === pageNumber);
   }
 
@@ -43,17 +43,21 @@ export class PageReader {
     if (known) return known;
     const last = Math.min(first + WINDOW_PAGES - 1, document.totalPages ?? pageNumber);
     const pages = Array.from({ length: last - first + 1 }, (_, index) => first + index);
-    const window = this.#extractor
-      .read(this.#sourceOf(document), { pages, furniture: document.furniture }, new AbortController().signal)
-      .then((found) => new Map(found.map((page) => [page.pageNumber, page])));
+    const request = { pages, furniture: document.furniture };
+    const window = this.#withFile(document, (file) =>
+      this.#extractor.read(file, request, new AbortController().signal),
+    ).then((found) => new Map(found.map((page) => [page.pageNumber, page])));
     this.#windows.set(name, window);
     if (this.#windows.size > WINDOWS_KEPT) this.#windows.delete(this.#windows.keys().next().value!);
     return window;
   }
 
-  #sourceOf(document: DocumentFacts) {
-    if (document.originalPath === undefined)
-      throw new QuarryError("file_unreadable", `the original of ${document.filename} is not known`);
-    return { path: this.#files.absolute(document.originalPath), filename: document.filename };
+  async #withFile<T>(
+    { originalPath, contentHash, filename }: DocumentFacts,
+    read: (file: SourceFile) => Promise<T>,
+  ): Promise<T> {
+    if (originalPath === undefined)
+      throw new QuarryError("file_unreadable", `the original of ${filename} is not known`);
+    return this.#files.withOriginal({ path: originalPath, contentHash }, (path) => read({ path, filename }));
   }
 }

@@ -29,6 +29,7 @@ export interface QueueSettings {
 export interface SplitPayload {
   filename: string;
   original_path: string;
+  content_hash: string;
   title: string | null;
   max_retries: number;
 }
@@ -107,7 +108,7 @@ export function documentQueues({ staleMs }: QueueSettings): DocumentQueues {
     only: { total_pages: null },
     gate: [{ column: "original_path", isNot: null }],
     order: failedFirst("ocr_status", "ocr_retry_count"),
-    reads: ["filename", "original_path", "title", "max_retries"],
+    reads: ["filename", "original_path", "content_hash", "title", "max_retries"],
     results: ["total_pages", "media_type", "title", "furniture"],
     kinds: { furniture: "json", metadata: "json", chunking: "json" },
     wakes: ["pages.ocr"],

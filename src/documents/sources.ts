@@ -10,12 +10,12 @@ export interface Place {
   readonly collection?: string | undefined;
 }
 
-/** Which of them: this one, with this source, below this folder, older than that, or all. */
+/** Which of them: this one, with this source, below this folder, older than that but for some, or all. */
 export type Where =
   | { readonly id: string }
   | { readonly source: string }
   | { readonly folder: string }
-  | { readonly createdBefore: string }
+  | { readonly createdBefore: string; readonly except: readonly string[] }
   | "all";
 
 export interface SourceRow {
@@ -121,8 +121,11 @@ function termsOf(database: Database, { tenant, collection }: Place, where: Where
     terms.push(database.dialect.isOneOf("id", params.push(database.dialect.keys([where.id])), "uuid"));
   if (where !== "all" && "source" in where) terms.push(`source = ${mark(params.push(where.source))}`);
   if (where !== "all" && "folder" in where) terms.push(...belowTerms(database, where.folder, params));
-  if (where !== "all" && "createdBefore" in where)
+  if (where !== "all" && "createdBefore" in where) {
     terms.push(`created_at < ${mark(params.push(where.createdBefore))}`);
+    const excepted = database.dialect.keys(where.except);
+    terms.push(`not (${database.dialect.isOneOf("id", params.push(excepted), "uuid")})`);
+  }
   return { terms, params };
 }
 

@@ -13,8 +13,11 @@ export function splitLane({ database, queues, files, extractor, pollMs }: LanePa
     handle: (task) =>
       attempt(task, async () => {
         const { key, row, signal } = task;
-        const file = { path: files.absolute(row.original_path), filename: row.filename };
-        const { pageCount, mediaType, title, furniture } = await extractor.inspect(file, signal);
+        const { filename, original_path: path, content_hash: contentHash } = row;
+        const { pageCount, mediaType, title, furniture } = await files.withOriginal(
+          { path, contentHash },
+          (local) => extractor.inspect({ path: local, filename }, signal),
+        );
         const rows = Array.from({ length: pageCount }, (_, index) => ({
           document_id: key,
           page_number: index + 1,

@@ -65,7 +65,7 @@ async function scanAll(
     item_type: "file",
     op,
     // By the time that it is worked on, the file may have come or gone: what is found then counts.
-    payload: { file_path: path, as_found: true, ...again },
+    payload: { file_path: path, seen_on: parts.machines.host, as_found: true, ...again },
     tenant_id: job.tenant,
     collection: job.collection,
     priority,

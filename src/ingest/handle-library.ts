@@ -69,7 +69,7 @@ async function fromPath(parts: ItemParts, job: Job<"library">, given: string): P
     ...shared,
     item_type: "folder",
     op: "ingest",
-    payload: { folder_path: path },
+    payload: { folder_path: path, seen_on: parts.machines.host },
     priority: job.priority,
   };
   const { queue_id: id } = await parts.items.enqueue(folder);

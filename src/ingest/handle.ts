@@ -4,6 +4,7 @@ import type { SearchableDocuments } from "../documents/searchable.ts";
 import { QuarryError } from "../errors.ts";
 import type { Task } from "../queue/held.ts";
 import type { Ticket } from "../queue/outcome.ts";
+import { leaveToOthers, type Machines } from "./elsewhere.ts";
 import { handleContent } from "./handle-content.ts";
 import { deleteDocument, deleteTenant, rename } from "./handle-documents.ts";
 import { handleFile } from "./handle-file.ts";
@@ -24,6 +25,7 @@ export interface ItemParts {
   /** Folders that are not entered, such as our own data folder. */
   readonly except: readonly string[];
   readonly library: LibrarySettings;
+  readonly machines: Machines;
 }
 
 export interface LibrarySettings {
@@ -51,7 +53,7 @@ export interface Job<Type extends ItemType = ItemType> {
 export type Result = Record<string, unknown>;
 
 /** Others write items too, so everything is checked again. */
-export function handleItem(parts: ItemParts, task: Task<ItemPayload>): Promise<Result> {
+export async function handleItem(parts: ItemParts, task: Task<ItemPayload>): Promise<Result> {
   const { item_type: type, op, payload_json: json } = task.row;
   checkOperation(type, op);
   const job = {
@@ -66,6 +68,7 @@ export function handleItem(parts: ItemParts, task: Task<ItemPayload>): Promise<R
     metadata: parsed("metadata", task.row.metadata ?? "{}") as Record<string, unknown>,
     signal: task.signal,
   };
+  await leaveToOthers(parts.machines, job);
   switch (type) {
     case "content":
       return handleContent(parts, job as Job<"content">);

@@ -1,4 +1,5 @@
 import { stat } from "node:fs/promises";
+import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { isQuarryError } from "../errors.ts";
 import type { EnqueuedItem, Items, NewItem } from "./items.ts";
@@ -44,11 +45,11 @@ export async function ingest(
 async function itemFor(path: string, options: IngestOptions): Promise<NewItem> {
   const full = resolve(path);
   const isFolder = (await stat(full)).isDirectory();
-  const again = options.isRetried ? { retry: true } : {};
+  const more = { seen_on: hostname(), ...(options.isRetried && { retry: true }) };
   return {
     item_type: isFolder ? "folder" : "file",
     op: "ingest",
-    payload: isFolder ? { folder_path: full, ...again } : { file_path: full, ...again },
+    payload: isFolder ? { folder_path: full, ...more } : { file_path: full, ...more },
     tenant_id: options.tenant,
     collection: options.collection,
     priority: options.priority ?? PRIORITIES.command,

@@ -10,6 +10,8 @@ const path = z
   .max(4_096)
   .regex(/^(\/|[A-Za-z]:[\\/])/, "give an absolute path")
   .overwrite(plainPath);
+/** The machine on which somebody saw the path. */
+const seenOn = z.string().min(1).max(255).optional();
 const patterns = z.array(z.string().min(1).max(500)).max(1_000);
 
 /** What an item of each type is about. Fields that are not named here are kept as they are. */
@@ -25,12 +27,14 @@ export const PAYLOADS = {
   }),
   file: z.looseObject({
     file_path: path,
+    seen_on: seenOn,
     file_type: z.string().max(100).optional(),
     file_hash: z.string().max(200).optional(),
     size_bytes: z.number().int().min(0).optional(),
   }),
   folder: z.looseObject({
     folder_path: path,
+    seen_on: seenOn,
     recursive: z.boolean().default(true),
     recursive_depth: z.number().int().min(0).max(1_000).optional(),
     patterns: patterns.optional(),
@@ -38,6 +42,7 @@ export const PAYLOADS = {
   }),
   project: z.looseObject({
     project_root: path,
+    seen_on: seenOn,
     git_remote: z.string().max(2_000).optional(),
     project_type: z.string().max(100).optional(),
   }),
@@ -46,6 +51,7 @@ export const PAYLOADS = {
     library_version: z.string().min(1).max(100).default("latest"),
     source_url: z.string().max(2_000).optional(),
     source_path: path.optional(),
+    seen_on: seenOn,
   }),
   delete_tenant: z.looseObject({
     tenant_id_to_delete: z.string().min(1).max(200),

@@ -1,4 +1,5 @@
 import { stat } from "node:fs/promises";
+import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { pause } from "../clock.ts";
 import { isQuarryError, messageOf } from "../errors.ts";
@@ -153,8 +154,8 @@ export class WatchItems {
   #itemOf({ item_type, op, priority, path, old_path, is_folder }: Draft): NewItem {
     const { tenant, collection } = this.#options;
     const payload = {
-      file: { file_path: path },
-      folder: { folder_path: path },
+      file: { file_path: path, seen_on: hostname() },
+      folder: { folder_path: path, seen_on: hostname() },
       rename: { old_path, new_path: path, is_folder },
     }[item_type];
     return { item_type, op, payload, priority, tenant_id: tenant, collection };

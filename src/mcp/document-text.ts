@@ -1,5 +1,4 @@
-import { join } from "node:path";
-import { DataFolder } from "../documents/files.ts";
+import type { Documents } from "../documents/documents.ts";
 import type { DocumentDetails } from "../documents/views.ts";
 import { oneLine, visible } from "./words.ts";
 
@@ -9,16 +8,15 @@ const PAGES_MAX = 500;
 
 /** A document's text from some page on, as much of it as can be read at once. */
 export async function documentText(
-  folder: string,
+  documents: Pick<Documents, "pageText">,
   { id, filename, pages }: DocumentDetails,
   { fromPage }: { fromPage: number },
 ): Promise<string> {
-  const files = new DataFolder(folder);
   const pageCount = pages ?? 0;
   const texts: string[] = [];
   let characters = 0;
   while (fromPage + texts.length <= pageCount && texts.length < PAGES_MAX) {
-    const text = await pageText(files, id, fromPage + texts.length);
+    const text = await pageText(documents, id, fromPage + texts.length);
     if (texts.length > 0 && characters + text.length > CHARACTERS_MAX) break;
     characters += text.length;
     texts.push(text);
@@ -41,8 +39,8 @@ function cut(text: string): string {
   return `${text.slice(0, CHARACTERS_MAX).toWellFormed()}\n\n<!-- ${left} more characters of this page are not shown. -->`;
 }
 
-/** Where the data folder keeps it. A page that waits or failed has no text. */
-async function pageText(files: DataFolder, id: string, page: number): Promise<string> {
-  const name = `page_${String(page).padStart(4, "0")}_nohf.md`;
-  return files.readText(join("documents", id, name)).then(visible, () => "(This page has not been read.)");
+/** A page that waits or failed has no text. */
+async function pageText(documents: Pick<Documents, "pageText">, id: string, page: number): Promise<string> {
+  const text = await documents.pageText(id, page);
+  return text === undefined ? "(This page has not been read.)" : visible(text);
 }

@@ -88,7 +88,7 @@ export class Resources {
         { data: { uri } },
       );
     const document = await quarry.documents.show(await quarry.documents.idOf(id));
-    const text = await documentText(quarry.settings.dataFolder, document, { fromPage: from.data.from_page });
+    const text = await documentText(quarry.documents, document, { fromPage: from.data.from_page });
     return { mimeType: TEXT, text };
   }
 }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { openQuarry } from "../../src/index.ts";
 import { freshPostgres } from "../support/postgres.ts";
+import { freshBucket } from "../support/s3.ts";
 import { Running } from "./running.ts";
 
 interface Report {
@@ -47,6 +48,17 @@ describe("quarry doctor", () => {
       ["Redis", "database", "embedder (local)"].map((part) => health(report, part)),
       ["failed", "failed", "ok"],
     );
+  });
+
+  it("writes, reads and deletes a file where files are kept, and tells no key", async () => {
+    const bucket = await freshBucket();
+    const part = `files (${bucket.env.QUARRY_FILES})`;
+    const well = await doctor(["--settings"], bucket.env);
+    assert.equal(health(well.report, part), "ok");
+    assert.deepEqual(await bucket.list(), []);
+    const locked = await doctor([], { ...bucket.env, AWS_SECRET_ACCESS_KEY: "canary" });
+    assert.deepEqual([locked.code, health(locked.report, part)], [3, "failed"]);
+    assert.doesNotMatch(JSON.stringify([well, locked]), new RegExp(`canary|${bucket.secretAccessKey}`));
   });
 
   it("looks into a database that is there, and at Redis as it is set", async () => {

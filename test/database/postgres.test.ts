@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Database, isQuarryError, openDatabase } from "../../src/index.ts";
+import { cuttableLine } from "../support/cuttable-line.ts";
 import { freshPostgres } from "../support/postgres.ts";
 
 describe("PostgreSQL", () => {
@@ -152,6 +153,31 @@ describe("PostgreSQL", () => {
     });
     await assert.rejects(attempt, (error) => isQuarryError(error, "database_unavailable"));
     await database.transaction((session) => session.query("select 1"));
+  });
+
+  it("a machine that vanishes in the middle of a transaction does not keep its rows locked", async () => {
+    const line = await cuttableLine(url);
+    const far = openDatabase(line.url);
+    const isLocked = Promise.withResolvers<void>();
+    const lost = far.transaction(async (transaction) => {
+      const [row] = await transaction.query("show idle_in_transaction_session_timeout");
+      assert.equal(row!.idle_in_transaction_session_timeout, "30s");
+      // Sooner, for this test.
+      await transaction.query("set local idle_in_transaction_session_timeout = '300ms'");
+      await transaction.query("update t set a = 9 where id = 1");
+      line.cut("black hole");
+      isLocked.resolve();
+      await transaction.query("update t set a = 10 where id = 1");
+    });
+    lost.catch(() => undefined);
+    await isLocked.promise;
+    // Waits for the row until the server has ended the other's transaction.
+    await admin.query("update t set a = 5 where id = 1");
+    line.mend();
+    await assert.rejects(lost, { code: "database_unavailable" });
+    assert.deepEqual(await database.query("select a from t where id = 1"), [{ a: 5 }]);
+    await far.close();
+    await line.close();
   });
 
   it("says that the server cannot be reached, without the password", async () => {

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import fc from "fast-check";
-import { DataFolder } from "../../src/documents/files.ts";
+import { openFolderFiles } from "../../src/adapters/files/folder.ts";
+import { DocumentFiles } from "../../src/documents/files.ts";
 import { migrateLegacy } from "../../src/documents/legacy.ts";
 import { readIndexingDetails, readOcrDetails } from "../../src/documents/legacy-details.ts";
 import { documentQueues } from "../../src/documents/queues.ts";
@@ -78,7 +79,7 @@ describe("documents of the system before", () => {
 
   const partsOf = (database: Database) => ({
     database,
-    files: new DataFolder(join(folder, "data")),
+    files: new DocumentFiles(openFolderFiles(join(folder, "data"))),
     attemptsMax: 3,
     fileBytesMax: 1_000_000,
   });

@@ -5,10 +5,11 @@ import type { Embedder } from "../../src/adapters/embed.ts";
 import { openEmbeddedIndex } from "../../src/adapters/embedded-index.ts";
 import type { EntityExtractor } from "../../src/adapters/entities.ts";
 import type { Extractor, SourceFile } from "../../src/adapters/extract.ts";
+import { openFolderFiles } from "../../src/adapters/files/folder.ts";
 import { openSqlGraph } from "../../src/adapters/graph/sql.ts";
 import type { Ocr } from "../../src/adapters/ocr.ts";
 import { Documents } from "../../src/documents/documents.ts";
-import { DataFolder } from "../../src/documents/files.ts";
+import { DocumentFiles } from "../../src/documents/files.ts";
 import type { PipelineParts } from "../../src/documents/lane-parts.ts";
 import { documentLanes } from "../../src/documents/lanes.ts";
 import { documentQueues } from "../../src/documents/queues.ts";
@@ -39,7 +40,8 @@ export interface Pipeline {
   readonly parts: PipelineParts;
   readonly documents: Documents;
   readonly calls: Calls;
-  readonly files: DataFolder;
+  /** Of the index and of the documents' files, unless those are kept elsewhere. */
+  readonly dataFolder: string;
   /** Runs every lane until the work is done. */
   drain(): Promise<void>;
   crew(): Promise<Crew>;
@@ -58,10 +60,11 @@ export async function openPipeline(
   const calls = new Calls();
   const queues = documentQueues({ staleMs: STALE_MS });
   for (const queue of Object.values(queues)) await prepareQueue(database, queue);
-  const files = new DataFolder(join(folder, "data"));
+  const dataFolder = join(folder, "data");
+  const files = new DocumentFiles(openFolderFiles(dataFolder));
   const embedder = countingEmbedder(calls);
   const index = await openEmbeddedIndex({
-    path: join(files.root, "index.db"),
+    path: join(dataFolder, "index.db"),
     model: embedder.model,
     dimensions: embedder.dimensions,
   });
@@ -95,7 +98,7 @@ export async function openPipeline(
     parts,
     documents,
     calls,
-    files,
+    dataFolder,
     crew,
     drain: async () => {
       const running = await crew();

@@ -103,7 +103,7 @@ for (const { name, open } of DATABASES) {
       assert.deepEqual(await found("changed"), [renewed.id]);
       assert.deepEqual(await found("number6"), [renewed.id]);
       assert.equal(await pipeline.parts.vectors.count(TENANT), 12);
-      assert.equal(existsSync(join(pipeline.files.root, "documents", old.id)), false);
+      assert.equal(existsSync(join(pipeline.dataFolder, "documents", old.id)), false);
       paragraphs[7] = `## Part 7\n\n${"stone ".repeat(60)}changed too.`;
       await add("a.md", paragraphs.join("\n\n"));
       await pipeline.drain();
@@ -318,7 +318,7 @@ for (const { name, open } of DATABASES) {
       await running.stop();
       assert.deepEqual(await found("text"), [kept.id]);
       assert.equal(await pipeline.parts.vectors.count(TENANT), 1);
-      assert.equal(existsSync(join(pipeline.files.root, "documents", gone.id)), false);
+      assert.equal(existsSync(join(pipeline.dataFolder, "documents", gone.id)), false);
       assert.deepEqual(
         await opened.database.query(`select 1 from step_cache where document_id = '${gone.id}'`),
         [],

@@ -11,6 +11,7 @@ import { Items, type NewItem } from "../../src/ingest/items.ts";
 import { itemLanes } from "../../src/ingest/lane.ts";
 import { describeProject, normalRemote } from "../../src/ingest/project.ts";
 import { type ItemQueues, itemQueues, PRIORITIES } from "../../src/ingest/queue.ts";
+import { WorkerProcesses } from "../../src/queue/worker-processes.ts";
 import { openPipeline, type Pipeline } from "../documents/parts.ts";
 import { DATABASES, type TestDatabase } from "../support/databases.ts";
 
@@ -21,6 +22,7 @@ for (const { name, open } of DATABASES) {
     let queues: ItemQueues;
     let items: Items;
     let crew: Crew;
+    let workers: WorkerProcesses;
     let root: string;
     beforeEach(async () => {
       opened = await open();
@@ -28,6 +30,7 @@ for (const { name, open } of DATABASES) {
       queues = itemQueues();
       for (const queue of Object.values(queues)) await prepareQueue(opened.database, queue);
       items = new Items(opened.database, queues);
+      workers = new WorkerProcesses(opened.database, { silentMs: 60_000 });
       root = join(opened.folder, "docs");
       await mkdir(root);
       crew = await work();
@@ -43,9 +46,10 @@ for (const { name, open } of DATABASES) {
       const lanes = itemLanes({
         ...{ database, items, queues, pollMs: 50, documents: pipeline.documents },
         searchable: new SearchableDocuments(database),
-        temporaryFolder: join(pipeline.files.root, "incoming"),
-        except: [pipeline.files.root],
+        temporaryFolder: join(pipeline.dataFolder, "incoming"),
+        except: [pipeline.dataFolder],
         library: { isFetched: false, bytesMax: 1_000_000 },
+        machines: { host: "here", workers, lanes: Object.values(queues).map((queue) => queue.name) },
       });
       const all = [...lanes, ...documentLanes(pipeline.parts)];
       const settings = { heartbeatMs: 500, checkEveryMs: 300, staleMs: 2_000, pollMs: 50, graceMs: 2_000 };
@@ -100,7 +104,7 @@ for (const { name, open } of DATABASES) {
       assert.deepEqual((await file("delete", path)).result, { removed: 1 });
       await untilRemoved("ada");
       assert.deepEqual(await sources(), []);
-      while (existsSync(join(pipeline.files.root, "documents", id)))
+      while (existsSync(join(pipeline.dataFolder, "documents", id)))
         await new Promise((r) => setTimeout(r, 20));
       assert.deepEqual((await file("delete", path)).result, { removed: 0 });
     });
@@ -338,6 +342,47 @@ for (const { name, open } of DATABASES) {
         const { pending, in_progress: running } = await items.counts();
         return !pending && !running;
       });
+
+    it("a path of another machine is left to its workers; without any, nothing is taken for gone", async () => {
+      const there = { seen_on: "there" };
+      const seen = await write("both.md", "Granite can be seen from both machines.");
+      const taken = await run({ item_type: "file", op: "ingest", payload: { file_path: seen, ...there } });
+      assert.equal(taken.status, "done");
+      await rm(seen);
+
+      const advice = /was put into line on there and is not here, on here: run "quarry worker --lanes items,/;
+      const found = { file_path: seen, as_found: true, ...there };
+      for (const item of [
+        { item_type: "file", op: "ingest", payload: found },
+        { item_type: "file", op: "update", payload: { file_path: seen, ...there } },
+        { item_type: "folder", op: "scan", payload: { folder_path: join(root, "none"), ...there } },
+      ] as const) {
+        const failed = await run(item);
+        assert.deepEqual([failed.status, failed.retry_count <= 1], ["failed", true]);
+        assert.match(failed.error_message!, advice);
+      }
+      assert.deepEqual(await sources(), ["both.md"]);
+
+      await workers.register({ host: "there", lanes: ["items"], capabilities: {} });
+      const left = [
+        await items.enqueue({ item_type: "file", op: "ingest", payload: found }),
+        await items.enqueue({
+          item_type: "folder",
+          op: "scan",
+          payload: { folder_path: root, ...there },
+        }),
+      ];
+      for (const { queue_id: id } of left)
+        await until(async () => {
+          const { status, run_after: later } = await items.read(id);
+          assert.ok(["pending", "in_progress"].includes(status), status);
+          return status === "pending" && later !== null;
+        });
+      assert.deepEqual(await sources(), ["both.md"]);
+      // By somebody who saw it go, here or there: that needs no look.
+      const deleted = await run({ item_type: "file", op: "delete", payload: { file_path: seen, ...there } });
+      assert.deepEqual([deleted.status, deleted.result!.removed], ["done", 1]);
+    });
 
     it("a folder that is deleted while its files wait does not come back", async () => {
       for (let n = 0; n < 70; n++) await write(`deep/${n}.md`, `text number ${n}`);

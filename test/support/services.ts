@@ -352,15 +352,16 @@ const run = promisify(execFile);
 interface Installable {
   readonly name: string;
   readonly aptPackage: string;
-  readonly brewPackage: string;
+  readonly brewPackage?: string;
   readonly variable: string;
 }
 
-async function findOrInstall(find: () => string | undefined, server: Installable): Promise<string> {
+export async function findOrInstall(find: () => string | undefined, server: Installable): Promise<string> {
   const present = find();
   if (present !== undefined) return present;
+  const onMacOs = server.brewPackage === undefined ? "" : `; macOS: brew install ${server.brewPackage}`;
   const advice =
-    `install it (Debian, Ubuntu: apt-get install ${server.aptPackage}; macOS: brew install ${server.brewPackage}) ` +
+    `install it (Debian, Ubuntu: apt-get install ${server.aptPackage}${onMacOs}) ` +
     `or set ${server.variable} to the URL of a server that tests may use`;
   const hasApt = pathFolders().some((folder) => existsSync(join(folder, "apt-get")));
   if (!hasApt || process.getuid?.() !== 0) throw new Error(`${server.name} was not found: ${advice}`);

@@ -1,0 +1,55 @@
+import { randomUUID } from "node:crypto";
+import type { FileStore } from "../adapters/files.ts";
+import type { Database } from "../database/database.ts";
+import { QuarryError } from "../errors.ts";
+
+/** Stands beside the files, and says whose they are. */
+const ID_FILE = "folder-id";
+
+/** Which Quarry this is: the database's own name, made when there is none. */
+export async function quarryId(database: Database, proposed: string = randomUUID()): Promise<string> {
+  await database.query(
+    `insert into data_folder (id) select ${database.dialect.mark(1)} where not exists (select 1 from data_folder)`,
+    [proposed],
+  );
+  const [row] = await database.query("select id from data_folder");
+  return String(row!.id);
+}
+
+/** Page files and index of another database would be taken for ours, and searches would find half of what is there. */
+export async function refuseOtherFolder(database: Database, folder: FileStore): Promise<void> {
+  const found = await readId(folder);
+  const own = found ?? randomUUID();
+  if ((await quarryId(database, own)) !== own)
+    throw new QuarryError(
+      "invalid_input",
+      `the data folder ${folder.place} does not belong to this database: set QUARRY_DATA to the folder that was used with it, or DATABASE_URL to another database`,
+    );
+  if (found === undefined) await writeId(folder, own);
+}
+
+/** A bucket is taken into use by a database without documents; whoever moves files there brings the id along. */
+export async function refuseOtherBucket(database: Database, bucket: FileStore): Promise<void> {
+  const own = await quarryId(database);
+  const found = await readId(bucket);
+  if (found === own) return;
+  if (found === undefined && !(await hasDocuments(database))) return writeId(bucket, own);
+  const said =
+    found === undefined ? "does not hold the files of" : "holds the files of another database than";
+  throw new QuarryError(
+    "invalid_input",
+    `${bucket.place} ${said} this database: set QUARRY_FILES to where they are, or, to move them there, copy "documents" and "${ID_FILE}" from where they were`,
+  );
+}
+
+async function hasDocuments(database: Database): Promise<boolean> {
+  return (await database.query("select 1 as found from documents limit 1")).length > 0;
+}
+
+async function readId(files: FileStore): Promise<string | undefined> {
+  return (await files.read(ID_FILE))?.toString("utf8").trim() || undefined;
+}
+
+async function writeId(files: FileStore, id: string): Promise<void> {
+  await files.put(ID_FILE, Buffer.from(`${id}\n`));
+}
