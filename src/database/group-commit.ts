@@ -9,10 +9,10 @@ export interface Connection {
 
 /**
  * - `alone`: outside of any transaction.
- * - `reader`: as it comes, inside or outside.
+ * - `reader`, `statement`: as it comes, inside or outside.
  * - `writer`: inside a transaction, undone when it fails.
  */
-export type Manner = "alone" | "reader" | "writer";
+export type Manner = "alone" | "reader" | "statement" | "writer";
 
 interface Turn {
   readonly manner: Manner;
@@ -69,10 +69,22 @@ export class GroupCommit {
     this.#isRunning = true;
     for (let turn = this.#waiting.shift(); turn; turn = this.#waiting.shift()) {
       // Whoever comes after a rollback that failed is told so by the next begin.
-      if (turn.manner === "writer") await this.#group(turn).catch(() => undefined);
+      if (this.#opensGroup(turn)) await this.#group(turn).catch(() => undefined);
       else await turn.work().then(turn.succeed, turn.fail);
     }
     this.#isRunning = false;
+  }
+
+  /** A statement that nobody would join commits by itself, which is cheaper. */
+  #opensGroup({ manner }: Turn): boolean {
+    if (manner !== "statement") return manner === "writer";
+    if (this.#waiting.length > 0 || this.#isHopeful) return true;
+    this.#lonely++;
+    return false;
+  }
+
+  get #isHopeful(): boolean {
+    return this.#lonely % HOPE_EVERY === 0;
   }
 
   async #group(first: Turn): Promise<void> {
@@ -80,7 +92,7 @@ export class GroupCommit {
     try {
       await this.#connection.begin();
       await first.work();
-      if (this.#lonely % HOPE_EVERY === 0) await nextTurnOfTheLoop();
+      if (this.#isHopeful) await nextTurnOfTheLoop();
       while (members.length < TURNS_MAX && this.#isJoined()) {
         const next = this.#waiting.shift()!;
         if (await this.#joins(next)) members.push(next);

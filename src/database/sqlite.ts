@@ -236,7 +236,7 @@ function switchToWal(connection: DatabaseSync): void {
 }
 
 function mannerOf(sql: string): Manner {
-  if (/^\s*(insert|update|delete)\b/i.test(sql)) return "writer";
+  if (/^\s*(insert|update|delete)\b/i.test(sql)) return "statement";
   return /^\s*(select|with)\b/i.test(sql) ? "reader" : "alone";
 }
 

@@ -166,7 +166,7 @@ describe("group commit", () => {
               await insert(value);
               if (takesMs !== undefined) await sleep(takesMs);
             };
-            await groups.inTurn("writer", work).then(
+            await groups.inTurn(takesMs === undefined ? "statement" : "writer", work).then(
               () => told.add(value),
               () => undefined,
             );
