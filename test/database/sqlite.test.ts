@@ -147,7 +147,7 @@ describe("SQLite", () => {
     const timer = setInterval(() => turns++, 10);
     await database.query("insert into t values (1)");
     clearInterval(timer);
-    await once(holder, "exit");
+    await holder.ended;
     assert.equal((await database.query("select * from t")).length, 1);
     assert.ok(turns >= 3, `the event loop turned ${turns} times while waiting`);
   });
@@ -165,8 +165,8 @@ describe("SQLite", () => {
       (error) =>
         isQuarryError(error, "database_unavailable") && /locked by another process/.test(error.message),
     );
-    holder.kill();
-    await once(holder, "exit");
+    holder.child.kill();
+    await holder.ended;
     await impatient.close();
   });
 
@@ -236,6 +236,7 @@ async function holdLock(file: string, ms: number) {
     console.log("locked");
     setTimeout(() => { database.exec("rollback"); }, ${ms});`;
   const child = spawn(process.execPath, ["-e", script], { stdio: ["ignore", "pipe", "inherit"] });
+  const ended = once(child, "exit");
   await once(child.stdout, "data");
-  return child;
+  return { child, ended };
 }
