@@ -21,7 +21,7 @@ interface Turn {
   fail(error: unknown): void;
 }
 
-/** Other processes want to write too. */
+/** Other processes are not kept waiting for longer. */
 const TURNS_MAX = 64;
 /** Where nobody came to share the last commit, only one in so many waits for company. */
 const HOPE_EVERY = 8;
@@ -90,9 +90,10 @@ export class GroupCommit {
   async #group(first: Turn): Promise<void> {
     const members = [first];
     try {
+      // Not with the lock in hand: other processes wait for it.
+      if (this.#isHopeful) await nextTurnOfTheLoop();
       await this.#connection.begin();
       await first.work();
-      if (this.#isHopeful) await nextTurnOfTheLoop();
       while (members.length < TURNS_MAX && this.#isJoined()) {
         const next = this.#waiting.shift()!;
         if (await this.#joins(next)) members.push(next);
