@@ -10,6 +10,8 @@ import { type Rag, type RagSettings, type Rags, readRags } from "./rag/settings.
 import { readSettingsFiles, type SettingsFile } from "./settings-files.ts";
 
 const text = z.string("give a text").trim().min(1, "give a text");
+/** What goes into a header as it stands. */
+const oneLine = text.regex(/^[\x21-\x7e]+$/, "give it in one line, without spaces");
 const flag = z.union([z.boolean(), z.stringbool()], "give true or false");
 const count = (min: number, max: number) => {
   const said = `give a whole number from ${min} to ${max}`;
@@ -35,14 +37,17 @@ const SETTINGS = {
   ),
   s3Endpoint: setting(
     "AWS_ENDPOINT_URL_S3",
-    z.url({ protocol: /^https?$/, error: "give http://… or https://…" }).optional(),
+    z
+      .url({ protocol: /^https?$/, error: "give http://… or https://…" })
+      .refine((url) => !url.includes("@"), "give no key in it: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+      .optional(),
     undefined,
     "where that bucket's server listens (default: AWS)",
   ),
   s3Region: setting("AWS_REGION", text, "us-east-1", "the region of that bucket"),
-  s3AccessKeyId: secret("AWS_ACCESS_KEY_ID", text.optional(), "the key for that bucket: its id"),
-  s3SecretAccessKey: secret("AWS_SECRET_ACCESS_KEY", text.optional(), "the key itself"),
-  s3SessionToken: secret("AWS_SESSION_TOKEN", text.optional(), "what comes with a key that expires"),
+  s3AccessKeyId: secret("AWS_ACCESS_KEY_ID", oneLine.optional(), "the key for that bucket: its id"),
+  s3SecretAccessKey: secret("AWS_SECRET_ACCESS_KEY", oneLine.optional(), "the key itself"),
+  s3SessionToken: secret("AWS_SESSION_TOKEN", oneLine.optional(), "what comes with a key that expires"),
   redisUrl: setting(
     "REDIS_URL",
     z.url({ protocol: /^rediss?$/, error: "give a URL such as redis://:PASSWORD@HOST:6379/0" }).optional(),

@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { text as readText } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Command, InvalidArgumentError } from "commander";
@@ -148,7 +149,8 @@ async function workUntilDone(
   stopping: Stopping,
 ): Promise<Seen> {
   const { soon: signal } = stopping;
-  const others = await workersAtIt(quarry);
+  // Workers elsewhere may not see the files.
+  const others = (await workersAtIt(quarry)).filter(({ host }) => host === hostname()).length;
   let crew = others === 0 ? await quarry.work({ graceMs: GRACE_MS }) : undefined;
   if (!crew) output.line(`${atIt(others)} already.`);
   const bars = new ProgressBars(() => systemClock.monotonic());
@@ -192,8 +194,8 @@ async function stop(crew: Crew, output: Output, { soon, now }: Stopping): Promis
   now.removeEventListener("abort", onNow);
 }
 
-async function workersAtIt(quarry: Quarry): Promise<number> {
-  return (await quarry.workers()).filter(({ lanes }) => lanes.length > 0).length;
+async function workersAtIt(quarry: Quarry) {
+  return (await quarry.workers()).filter(({ lanes }) => lanes.length > 0);
 }
 
 function atIt(workers: number): string {
@@ -251,7 +253,7 @@ async function shownDocuments(quarry: Quarry, ids: readonly string[]): Promise<D
 /** What to do when others do the work. */
 async function nextStep(quarry: Quarry, { ids, seen }: Outcome): Promise<string> {
   if (ids.length === 0) return "Nothing was taken in.";
-  const workers = await workersAtIt(quarry);
+  const { length: workers } = await workersAtIt(quarry);
   if (!seen.isOpen) return "All done.";
   const who = workers > 0 ? `${atIt(workers)}.` : "Waiting for a worker: run `quarry up`, or add --wait.";
   return `${who} \`quarry status --watch\` shows how far it is.`;

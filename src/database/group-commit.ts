@@ -1,3 +1,5 @@
+import type { Clock } from "../clock.ts";
+
 /** The one connection that all of a process's work goes through. */
 export interface Connection {
   run(sql: string): unknown;
@@ -21,25 +23,28 @@ interface Turn {
   fail(error: unknown): void;
 }
 
-/** Other processes are not kept waiting for longer. */
+/** How long others may join: other processes wait for the lock. */
 const TURNS_MAX = 64;
+const OPEN_MAX_MS = 10;
 /** Where nobody came to share the last commit, only one in so many waits for company. */
 const HOPE_EVERY = 8;
 
 /**
  * Callers take turns, and none sees another's open transaction. Writers that come in one turn of the event loop share
- * a transaction, because what a commit costs is the wait for the disk. Nobody hears that anything was done, or reads
- * it, before the commit.
+ * a transaction, because what a commit costs is the wait for the disk. Nobody hears what became of it, or reads it,
+ * before the commit.
  */
 export class GroupCommit {
   readonly #connection: Connection;
+  readonly #clock: Clock;
   readonly #waiting: Turn[] = [];
   #end: Promise<void> = Promise.resolve();
   #isRunning = false;
   #lonely = 0;
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, clock: Clock) {
     this.#connection = connection;
+    this.#clock = clock;
   }
 
   inTurn<T>(manner: Manner, work: () => Promise<T>): Promise<T> {
@@ -89,14 +94,18 @@ export class GroupCommit {
 
   async #group(first: Turn): Promise<void> {
     const members = [first];
+    const failures = new Map<Turn, unknown>();
     try {
       // Not with the lock in hand: other processes wait for it.
       if (this.#isHopeful) await nextTurnOfTheLoop();
       await this.#connection.begin();
+      const begunAt = this.#clock.monotonic();
       await first.work();
-      while (members.length < TURNS_MAX && this.#isJoined()) {
+      const isShort = () => members.length < TURNS_MAX && this.#clock.monotonic() - begunAt < OPEN_MAX_MS;
+      while (isShort() && this.#isJoined()) {
         const next = this.#waiting.shift()!;
-        if (await this.#joins(next)) members.push(next);
+        members.push(next);
+        await this.#join(next, failures);
       }
       this.#lonely = members.length > 1 ? 0 : this.#lonely + 1;
       this.#connection.run("commit");
@@ -105,7 +114,9 @@ export class GroupCommit {
       if (this.#connection.isTransaction()) this.#connection.run("rollback");
       return;
     }
-    for (const member of members) member.succeed();
+    for (const member of members)
+      if (failures.has(member)) member.fail(failures.get(member));
+      else member.succeed();
   }
 
   #isJoined(): boolean {
@@ -113,21 +124,19 @@ export class GroupCommit {
     return next !== undefined && next.manner !== "alone";
   }
 
-  /** False when it failed; the others stay unharmed. */
-  async #joins(turn: Turn): Promise<boolean> {
+  /** One that fails leaves the others unharmed. */
+  async #join(turn: Turn, failures: Map<Turn, unknown>): Promise<void> {
     const { run, isTransaction } = this.#connection;
     try {
       run("savepoint turn");
       await turn.work();
       run("release turn");
-      return true;
     } catch (error) {
-      turn.fail(error);
       // Everybody's work is lost.
       if (!isTransaction()) throw error;
+      failures.set(turn, error);
       run("rollback to turn");
       run("release turn");
-      return false;
     }
   }
 }

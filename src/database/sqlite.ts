@@ -85,11 +85,7 @@ class SqliteDatabase implements Database {
   readonly #isShared: boolean;
   readonly #onError: (error: unknown) => void;
   #watcher: NodeJS.Timeout | undefined;
-  readonly #turns = new GroupCommit({
-    run: (sql) => this.#run(sql, []),
-    begin: async () => void (await this.#whenFree(() => this.#run("begin immediate", []))),
-    isTransaction: () => this.#connection.isTransaction,
-  });
+  readonly #turns: GroupCommit;
   #isClosed = false;
 
   constructor(settings: SqliteSettings, isMemory: boolean) {
@@ -100,16 +96,26 @@ class SqliteDatabase implements Database {
     this.#isShared = !isMemory;
     this.#onError = settings.onError ?? (() => undefined);
     this.#connection = connect(settings);
+    this.#turns = new GroupCommit(
+      {
+        run: (sql) => this.#run(sql, []),
+        begin: async () => void (await this.#whenFree(() => this.#run("begin immediate", []))),
+        isTransaction: () => this.#connection.isTransaction,
+      },
+      this.clock,
+    );
   }
 
   async query<T extends Row>(statement: Statement | string, params: readonly unknown[] = []): Promise<T[]> {
     this.#scope.refuseInside();
+    this.#refuseClosed();
     const sql = typeof statement === "string" ? statement : statement.sql;
     return this.#turns.inTurn(mannerOf(sql), () => this.#whenFree(() => this.#run<T>(sql, params)));
   }
 
   async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
     this.#scope.refuseInside();
+    this.#refuseClosed();
     const after: (() => unknown)[] = [];
     const transaction: Transaction = {
       query: async (statement, params) => this.#run(statement, params ?? []),
@@ -146,6 +152,11 @@ class SqliteDatabase implements Database {
     clearInterval(this.#watcher);
     await this.#turns.settled();
     this.#connection.close();
+  }
+
+  /** Otherwise new work would keep it open for ever. */
+  #refuseClosed(): void {
+    if (this.#isClosed) throw new QuarryError("shutting_down", "the database is closed");
   }
 
   async #whenFree<T>(work: () => T): Promise<T> {

@@ -9,7 +9,7 @@ const ID_FILE = "folder-id";
 /** Which Quarry this is: the database's own name, made when there is none. */
 export async function quarryId(database: Database, proposed: string = randomUUID()): Promise<string> {
   await database.query(
-    `insert into data_folder (id) select ${database.dialect.mark(1)} where not exists (select 1 from data_folder)`,
+    `insert into data_folder (id) select ${database.dialect.mark(1)} where not exists (select 1 from data_folder) on conflict do nothing`,
     [proposed],
   );
   const [row] = await database.query("select id from data_folder");
@@ -19,13 +19,14 @@ export async function quarryId(database: Database, proposed: string = randomUUID
 /** Page files and index of another database would be taken for ours, and searches would find half of what is there. */
 export async function refuseOtherFolder(database: Database, folder: FileStore): Promise<void> {
   const found = await readId(folder);
-  const own = found ?? randomUUID();
-  if ((await quarryId(database, own)) !== own)
+  // Others may open the same new folder at the same time.
+  if (found === undefined && !(await hasDocuments(database)))
+    return writeId(folder, await quarryId(database));
+  if (found === undefined || (await quarryId(database, found)) !== found)
     throw new QuarryError(
       "invalid_input",
       `the data folder ${folder.place} does not belong to this database: set QUARRY_DATA to the folder that was used with it, or DATABASE_URL to another database`,
     );
-  if (found === undefined) await writeId(folder, own);
 }
 
 /** A bucket is taken into use by a database without documents; whoever moves files there brings the id along. */

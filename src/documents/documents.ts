@@ -119,6 +119,8 @@ export class Documents {
       await this.#insert(row, { seen: current && String(current.id), ifAbandoned });
       return { id, filename, change: current ? "replaced" : "added" };
     } catch (error) {
+      // The row may be there, and then it needs its file.
+      if (isQuarryError(error, "commit_unknown")) throw error;
       await this.#parts.files.remove(id).catch((removalError) => {
         if (ifAbandoned === undefined) throw removalError;
       });
@@ -269,7 +271,7 @@ export class Documents {
 
   async #keepCopy(transaction: Transaction, ifAbandoned: Key): Promise<void> {
     const { dialect } = this.#parts.database;
-    const sql = `delete from document_removals where ${dialect.isOneOf("id", 1, "uuid")} and status = 'pending' returning id`;
+    const sql = `delete from document_removals where ${dialect.isOneOf("id", 1, "uuid")} and status = 'pending' and files_status = 'pending' returning id`;
     const kept = await transaction.query({ name: "documents.keep_copy", sql }, [dialect.keys([ifAbandoned])]);
     if (kept.length === 0)
       throw new QuarryError("constraint_violated", "the copy took so long that it was taken for abandoned");

@@ -20,7 +20,7 @@ interface Waiting {
 
 const LOOK_EVERY_MS = 250;
 /** Sooner when chunks have become searchable, but not more often than this. */
-const LOOK_AGAIN_MS = 50;
+const LOOK_AGAIN_MS = 100;
 /** The lane that is woken then, because their graph is next. */
 const AFTER_VECTORS = "chunks.graphrag";
 

@@ -1,4 +1,5 @@
-import { lstat } from "node:fs/promises";
+import { constants } from "node:fs";
+import { access, lstat } from "node:fs/promises";
 import { QuarryError } from "../errors.ts";
 import type { WorkerProcesses } from "../queue/worker-processes.ts";
 import type { Job } from "./handle.ts";
@@ -23,7 +24,7 @@ export async function leaveToOthers(machines: Machines, job: Job): Promise<void>
   if (seenOn === undefined || seenOn === host) return;
   const path = pathOf(payload);
   if (path === undefined || (op === "delete" && payload.as_found !== true)) return;
-  const isHere = await isThere(path);
+  const isHere = await (payload.file_path === undefined ? isThere(path) : isReadable(path));
   if (isHere && payload.file_path !== undefined) return;
   if (await hasWorkers(machines, seenOn))
     throw new QuarryError("store_unavailable", `${path} is left to the workers on ${seenOn}`);
@@ -43,6 +44,16 @@ function pathOf(payload: Job["payload"]): string | undefined {
 async function hasWorkers({ workers, lanes }: Machines, host: string): Promise<boolean> {
   const known = await workers.list(["active", "stale"]);
   return known.some((worker) => worker.host === host && worker.lanes.some((lane) => lanes.includes(lane)));
+}
+
+/** As a file: a link or a folder of that name is something else. */
+async function isReadable(path: string): Promise<boolean> {
+  const info = await lstat(path).catch(() => undefined);
+  if (!info?.isFile()) return false;
+  return access(path, constants.R_OK).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** What cannot be looked at may be there. */

@@ -45,7 +45,7 @@ async function followItems(
   { from, to }: { from: string; to: string },
 ): Promise<number> {
   let followed = 0;
-  for await (const open of items.cancelAt(from, { before: job.id, isFailedToo: true })) {
+  for await (const open of items.cancelAt(from, { before: job.id, isMoved: true, isFailedToo: true })) {
     const meant = open.filter(({ op }) => op !== "delete");
     await items.enqueueMany(
       meant.map(({ item_type, op, priority, metadata, payload, path }) => ({

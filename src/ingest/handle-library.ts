@@ -6,6 +6,7 @@ import { fetchToFile } from "./fetch.ts";
 import type { ItemParts, Job, Result } from "./handle.ts";
 import { takeIn } from "./handle-file.ts";
 import type { NewItem } from "./items.ts";
+import { temporaryName } from "./keys.ts";
 import { cancelBelow, libraryDocuments } from "./library-documents.ts";
 import { PRIORITIES } from "./queue.ts";
 import { realFolder, realPath } from "./scan.ts";
@@ -38,7 +39,7 @@ function localPath(url: string | undefined): string | undefined {
 
 async function fromInternet(parts: ItemParts, job: Job<"library">, url: string): Promise<Result> {
   const { library_name: name, library_version: version } = job.payload;
-  const file = join(parts.temporaryFolder, `${job.id}.download`);
+  const file = join(parts.temporaryFolder, temporaryName(job.id, ".download"));
   const source = `library:${name}`;
   const { filename, remove } = await fetchToFile(url, { ...parts.library, file, signal: job.signal });
   try {

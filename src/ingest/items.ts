@@ -223,23 +223,25 @@ export class Items {
 
   /**
    * Takes back what was to be done with a file or folder, and with all below it, when somebody asked for the item
-   * `before`; what came later stands. What has failed can be asked for too: it is told, and stays.
+   * `before`, and what that item has put into line itself, unless it moves them (`isMoved`); what came later stands. What
+   * has failed can be asked for too: it is told, and stays.
    */
   async *cancelAt(
     path: string,
-    options: { before: string; isFailedToo?: boolean },
+    options: { before: string; isMoved?: boolean; isFailedToo?: boolean },
   ): AsyncGenerator<OpenItem[]> {
-    const { before, isFailedToo } = options;
+    const { before, isMoved = false, isFailedToo = false } = options;
+    const which = { before, isOwnToo: !isMoved };
     for (let pass = 0, found = 1; found > 0 && pass < PASSES_MAX; pass++) {
       found = 0;
-      for await (const open of openItemsAt(this.#database, path, { before, statuses: OPEN })) {
+      for await (const open of openItemsAt(this.#database, path, { ...which, statuses: OPEN })) {
         const cancelled = await this.#cancelSome(open.map(({ id }) => id));
         found += cancelled.size;
         yield open.filter(({ id }) => cancelled.has(id));
       }
     }
     // Last, because some may have failed meanwhile.
-    if (isFailedToo) yield* openItemsAt(this.#database, path, { before, statuses: ["failed"] });
+    if (isFailedToo) yield* openItemsAt(this.#database, path, { ...which, statuses: ["failed"] });
   }
 
   /** Returns those that were taken back; the others have ended meanwhile. */

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import type { Payload } from "./payloads.ts";
 import type { ItemType } from "./queue.ts";
 
@@ -28,4 +28,9 @@ export function idempotencyKey<Type extends ItemType>(
 
 export function shortHash(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, HASH_CHARS);
+}
+
+/** A worker that has lost the item may still be at its own file. */
+export function temporaryName(id: string, ending: string): string {
+  return `${id}-${randomBytes(4).toString("hex")}${ending}`;
 }

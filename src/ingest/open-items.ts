@@ -27,17 +27,23 @@ export interface OpenItem {
 }
 
 /**
- * Items of a file or folder, and of all below it, that came before another item or that this one has found itself; in
- * that one's tenant and collection. A page at a time; those on a page may be deleted.
+ * Items of a file or folder, and of all below it, that came before another item, or that this one has made itself if
+ * these are asked for too; in that one's tenant and collection. A page at a time; those on a page may be deleted.
  */
 export function openItemsAt(
   database: Database,
   path: string,
-  { before, statuses }: { before: string; statuses: readonly ItemStatus[] },
+  { before, isOwnToo, statuses }: { before: string; isOwnToo: boolean; statuses: readonly ItemStatus[] },
 ): AsyncGenerator<OpenItem[]> {
-  const came =
-    "(u.parent_id = d.queue_id or coalesce(u.enqueued_at, u.created_at) <= coalesce(d.enqueued_at, d.created_at))";
-  return itemsAt(database, path, { other: before, statuses, came, name: "items.before" });
+  const isOwn = "coalesce(u.parent_id = d.queue_id, false)";
+  const cameBefore = "coalesce(u.enqueued_at, u.created_at) <= coalesce(d.enqueued_at, d.created_at)";
+  const came = isOwnToo ? `(${isOwn} or ${cameBefore})` : `(not ${isOwn} and ${cameBefore})`;
+  return itemsAt(database, path, {
+    other: before,
+    statuses,
+    came,
+    name: isOwnToo ? "items.before_and_own" : "items.before",
+  });
 }
 
 /** The same for those that came after another item. */

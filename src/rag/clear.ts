@@ -2,7 +2,6 @@ import { pause } from "../clock.ts";
 import type { Database } from "../database/database.ts";
 import type { Documents } from "../documents/documents.ts";
 import { QuarryError } from "../errors.ts";
-import { RagError } from "./errors.ts";
 import { type JobMessage, readMessage, submittedMs } from "./message.ts";
 import type { Rag, Rags } from "./settings.ts";
 
@@ -48,7 +47,7 @@ export async function outlivesClearing(
   const sharing = ragsSharing(parts, rag);
   for (let looks = 0; await isBeingCleared(parts.database, sharing); looks++) {
     if (looks === LOOKS_MAX)
-      throw new RagError("ERR_TIMEOUT", `the collection of ${rag.id} is still being cleared by another job`);
+      throw new QuarryError("store_unavailable", `another job still clears the collection of ${rag.id}`);
     await pause(LOOK_EVERY_MS, signal);
     signal.throwIfAborted();
   }
@@ -74,7 +73,9 @@ async function wasClearedForBatch(
   const { mark } = dialect;
   const sql = `select 1 as found from rag_jobs where ${dialect.isOneOf("rag_id", 1, "text")} and job_id <> ${mark(2)} and cleared_at is not null and created_at >= ${mark(3)} and (finished_at is null or finished_at > ${mark(4)}) limit 1`;
   const since = new Date(cameMs - BATCH_MS).toISOString();
-  const submitted = new Date(Math.min(cameMs, submittedMs(job))).toISOString();
+  const saidMs = submittedMs(job);
+  // A date such as 30 February is none.
+  const submitted = new Date(Number.isNaN(saidMs) ? cameMs : Math.min(cameMs, saidMs)).toISOString();
   const params = [dialect.keys(ragIds), job.job_id, since, submitted];
   return (await database.query({ name: "rag.batch", sql }, params)).length > 0;
 }

@@ -42,8 +42,8 @@ export interface RagParts {
   readonly log: Log;
 }
 
-/** No fault of the job's: while this lasts, nothing can be written down about it either. */
-const OUTAGE = ["database_unavailable", "redis_unavailable", "commit_unknown"] as const;
+/** No fault of the job's. */
+const OUTAGE = ["database_unavailable", "redis_unavailable", "store_unavailable", "commit_unknown"] as const;
 const OUTAGE_PAUSE_MS = 15_000;
 
 /**
@@ -86,7 +86,9 @@ class JobWork {
     const rag = ragOf(this.#parts.rags, this.#job.rag_id);
     const noted = await this.#parts.queue.read(this.#job.job_id);
     // Whatever becomes of the file: those that come with it are meant for an empty collection.
-    if (this.#job.options.reindex && !noted?.cleared_at) await this.#clear(rag);
+    // But a worker that cannot see the RAG's folders would empty it for nothing.
+    const isCleared = noted?.cleared_at || !this.#job.options.reindex;
+    if (!isCleared && (await isThere(rag.folders.sources))) await this.#clear(rag);
     const type = typeOf(this.#job.source_type);
     checkedFilename(this.#job.filename);
     const processed = await targetFolder(rag, "processed");

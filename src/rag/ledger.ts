@@ -109,10 +109,16 @@ export class Ledger {
 
   /** What Redis has decided about claims. Jobs that were over before they were written down can wait for others. */
   async settle(settlements: readonly Settlement[]): Promise<void> {
-    this.#decided.push(...settlements);
     const isShort = settlements.every(({ claim }) => this.#taken.get(claim.key)?.claim.token === claim.token);
-    if (isShort && this.#decided.length < UNWRITTEN_MAX) this.#flushSoon();
-    else await this.flush();
+    if (isShort && this.#decided.length + settlements.length < UNWRITTEN_MAX) {
+      this.#decided.push(...settlements);
+      this.#flushSoon();
+      return;
+    }
+    // While the database is away, the same ones come again and again.
+    const noted = new Set(this.#decided.map(nameOf));
+    this.#decided.push(...settlements.filter((settlement) => !noted.has(nameOf(settlement))));
+    await this.flush();
   }
 
   /** Writes down what was taken and decided, now. */
@@ -355,4 +361,8 @@ function knownOf(row: Row): Omit<OpenJob, "delayMs"> {
     max_retries: Number(row.max_retries),
     position: [String(row.position), String(row.job_id)],
   };
+}
+
+function nameOf({ claim }: Settlement): string {
+  return `${claim.key} ${claim.token}`;
 }

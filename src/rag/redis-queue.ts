@@ -63,7 +63,7 @@ class RedisQueue implements RagQueue {
     const ledger = new Ledger(database, queue);
     const link = new RedisLink({ url, log, onReady: () => restorer.cameBack() });
     const readJob = (jobId: string) => this.#readHash(jobId);
-    const restorer = new Restorer({ link, ledger, log, now, readJob });
+    const restorer = new Restorer({ link, ledger, log, now, readJob, clock: database.clock });
     const watch = new Watch({ url, log, link, ragIds: settings.ragIds ?? [] });
     const beat = new Beat((worker) => link.run(BEAT, [now(), worker]));
     this.place = link.place;

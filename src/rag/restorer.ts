@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
+import type { Clock } from "../clock.ts";
 import { messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { FailedJob, Ledger, OpenJob } from "./ledger.ts";
 import { letterOf } from "./letters.ts";
-import type { JobStatus } from "./queue.ts";
+import { type JobStatus, KEPT_MS } from "./queue.ts";
 import { jobKey, KEYS } from "./redis-keys.ts";
 import type { RedisLink } from "./redis-link.ts";
 import { BURY_AGAIN, CONFIRM, ENTER } from "./redis-scripts.ts";
@@ -15,6 +16,7 @@ interface RestorerParts {
   readonly link: RedisLink;
   readonly ledger: Ledger;
   readonly log: Log;
+  readonly clock: Clock;
   readonly now: () => string;
   readonly readJob: (jobId: string) => Promise<(JobStatus & { lease_token: number }) | undefined>;
 }
@@ -72,11 +74,12 @@ export class Restorer {
     this.#isDue = false;
     try {
       const id = await ledger.id();
+      const wasKnown = await this.#isKnown();
       for (let isKnown: unknown = 0; isKnown === 0; ) {
         const pass = `pass ${randomUUID()}`;
         await link.command("SADD", KEYS.ledgers, pass);
         restored += await this.#enterAll();
-        buried += await this.#buryAll();
+        buried += await this.#buryAll({ wasKnown });
         isKnown = await link.run(CONFIRM, [now(), pass, id]);
       }
     } catch (error) {
@@ -98,15 +101,21 @@ export class Restorer {
     }
   }
 
-  /** A letter outlives what is known of its job, so where that is gone the list itself is looked through. */
-  async #buryAll(): Promise<number> {
-    const { link, ledger, now } = this.#parts;
+  /**
+   * A letter outlives what is known of its job, so where that is gone the list itself is looked through. In a Redis that
+   * was not emptied, jobs are forgotten when their time is over, and a letter of such a job that is not there was taken.
+   */
+  async #buryAll({ wasKnown }: { wasKnown: boolean }): Promise<number> {
+    const { link, ledger, now, clock } = this.#parts;
+    const forgottenBefore = wasKnown ? clock.now() - KEPT_MS : Number.NEGATIVE_INFINITY;
     let listed: ReadonlySet<string> | undefined;
     let buried = 0;
     for (let after: FailedJob["position"] | undefined; ; ) {
       const jobs = await ledger.failed({ limit: RESTORED_AT_ONCE, after });
       const known = await Promise.all(jobs.map(({ job_id }) => link.command("EXISTS", jobKey(job_id))));
-      const unknown = jobs.filter((_job, index) => known[index] === 0);
+      const unknown = jobs.filter(
+        ({ failed_at }, index) => known[index] === 0 && Date.parse(failed_at) > forgottenBefore,
+      );
       if (unknown.length > 0) {
         listed ??= await this.#listed();
         const lost = unknown.filter(({ job_id }) => !listed!.has(job_id));

@@ -413,8 +413,8 @@ export const BREAKS: readonly Break[] = [
   {
     name: "SQLite: a writer is told before the commit",
     file: "src/database/group-commit.ts",
-    find: "        if (await this.#joins(next)) members.push(next);",
-    replace: "        if (await this.#joins(next)) next.succeed();",
+    find: "        await this.#join(next, failures);",
+    replace: "        await this.#join(next, failures);\n        next.succeed();",
     tests: ["test/database/group-commit.test.ts"],
   },
 ];

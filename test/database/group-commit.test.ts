@@ -7,6 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import fc from "fast-check";
+import { systemClock } from "../../src/clock.ts";
 import { type Connection, GroupCommit } from "../../src/database/group-commit.ts";
 
 describe("group commit", () => {
@@ -36,7 +37,7 @@ describe("group commit", () => {
       begin: async () => database.exec("begin immediate"),
       isTransaction: () => database.isTransaction,
     };
-    const groups = new GroupCommit(connection);
+    const groups = new GroupCommit(connection, systemClock);
     const insert = async (a: number) => void database.exec(`insert into t values (${a})`);
     return {
       database,
@@ -108,6 +109,20 @@ describe("group commit", () => {
     assert.deepEqual(kept(), []);
     await write(2);
     assert.deepEqual(kept(), [2]);
+  });
+
+  it("who failed because of another is told so only if that other's work stands", async () => {
+    const { database, groups, write } = open();
+    database.exec(
+      "pragma foreign_keys = on; create table child (a integer references t (a) deferrable initially deferred)",
+    );
+    const orphan = groups.inTurn("writer", async () => database.exec("insert into child values (99)"));
+    const results = await Promise.allSettled([orphan, write(1), write(1)]);
+    const reasons = results.map((result) => String((result as PromiseRejectedResult).reason));
+    assert.ok(
+      reasons.every((reason) => /FOREIGN KEY/.test(reason)),
+      reasons.join("; "),
+    );
   });
 
   it("when SQLite rolls back everything by itself all are told so", async () => {

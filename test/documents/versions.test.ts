@@ -2,6 +2,9 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
+import { Documents } from "../../src/documents/documents.ts";
+import { QuarryError } from "../../src/errors.ts";
+import { bound } from "../support/bound.ts";
 import { DATABASES, type TestDatabase } from "../support/databases.ts";
 import { openPipeline, type Pipeline, until } from "./parts.ts";
 
@@ -51,6 +54,32 @@ for (const { name, open } of DATABASES) {
       const again = await add("[broken]", { metadata: { year: 2026 }, isRetried: true });
       assert.deepEqual([again.id, again.change], [id, "retried"]);
       assert.deepEqual((await pipeline.documents.show(id)).metadata, { year: 2026 });
+    });
+
+    test("after a commit whose answer was lost has its file, and is worked on", async () => {
+      const { database } = opened;
+      const cut = new Proxy(database, {
+        get: (target, name) => {
+          if (name !== "transaction") return bound(target, name);
+          return async (work: Parameters<typeof target.transaction>[0]) => {
+            await target.transaction(work);
+            throw new QuarryError("commit_unknown", "the line was cut");
+          };
+        },
+      });
+      const path = join(opened.folder, "a.txt");
+      await writeFile(path, "Ada wrote.");
+      const documents = new Documents({
+        ...pipeline.parts,
+        database: cut,
+        attemptsMax: 3,
+        fileBytesMax: 1_000,
+      });
+      await assert.rejects(documents.add({ path }), { code: "commit_unknown" });
+      assert.equal((await add("Ada wrote.")).change, "unchanged");
+      await pipeline.drain();
+      const [document] = (await pipeline.documents.list()).documents;
+      assert.equal(document!.state, "completed");
     });
 
     test("with metadata that cannot be stored is refused", async () => {

@@ -256,6 +256,23 @@ for (const { name, open } of DATABASES) {
       assert.equal(pipeline.calls.embedded.length, embedded);
     });
 
+    it("a rename into a folder below moves what waits once", async () => {
+      await crew.stop();
+      const waiting = join(root, "a/f.md");
+      await items.enqueue({ item_type: "file", op: "ingest", payload: { file_path: waiting }, priority: 0 });
+      const { queue_id: id } = await items.enqueue({
+        item_type: "rename",
+        op: "update",
+        payload: { old_path: join(root, "a"), new_path: join(root, "a/old"), is_folder: true },
+        priority: 10,
+      });
+      await write("a/old/f.md", "alpha");
+      crew = await work();
+      await idle();
+      assert.equal((await items.read(id)).result!.followed, 1);
+      assert.deepEqual(await sources(), ["a/old/f.md"]);
+    });
+
     it("a document is deleted by its id or its path, a tenant with all it has", async () => {
       const one = await file("ingest", await write("a.md", "alpha"));
       await file("ingest", await write("b.md", "beta"));

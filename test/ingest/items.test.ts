@@ -20,6 +20,7 @@ import {
   OPERATIONS,
   OPERATIONS_OF,
 } from "../../src/ingest/queue.ts";
+import { bound } from "../support/bound.ts";
 import { DATABASES, type TestDatabase } from "../support/databases.ts";
 
 const PAYLOADS = {
@@ -477,9 +478,4 @@ for (const { name, open } of DATABASES) {
       }
     });
   });
-}
-
-function bound<T extends object>(target: T, name: string | symbol): unknown {
-  const value: unknown = Reflect.get(target, name, target);
-  return typeof value === "function" ? value.bind(target) : value;
 }

@@ -559,6 +559,18 @@ describe("the contract as other programs see it", () => {
     assert.equal((await all()).length, 1);
   });
 
+  it("a letter that somebody took stays taken when the status of its job is over", async () => {
+    const message = aMessage(place);
+    await place.queue.submit(message);
+    await store().settle([{ claim: (await claim(1))[0]!, outcome: failed("no") }]);
+    await place.queue.list();
+    await store().repair();
+    await redis().command("DEL", "rag:ingest:queue:dead-letter", `rag:ingest:job:${message.job_id}`);
+    place.clock.advance(8 * 86_400_000);
+    await place.another().store.repair();
+    assert.equal((await all()).length, 0);
+  });
+
   it("what others have put among the dead letters is dated when it is seen, and goes in its time", async () => {
     const { failedMs } = store().queue.retention!;
     const prune = () => store().prune({ failedOlderThanMs: failedMs! });

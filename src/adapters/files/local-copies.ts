@@ -45,7 +45,6 @@ export class LocalCopies {
     copy.users++;
     try {
       copy.bytes = await copy.made;
-      // Another process may have taken this one for dead.
       if (await isThere(copy.path)) return await work(copy.path);
       this.#forget(copy);
       this.#ready = undefined;
@@ -67,7 +66,12 @@ export class LocalCopies {
     const copy = known ?? this.#begin(file, fetch);
     this.#copies.delete(name);
     this.#copies.set(name, copy);
-    if (!known) copy.made.catch(() => this.#forget(copy));
+    if (!known)
+      copy.made.catch(() => {
+        this.#forget(copy);
+        // The folder may be what is missing.
+        this.#ready = undefined;
+      });
     return copy;
   }
 
@@ -78,7 +82,10 @@ export class LocalCopies {
   #begin(file: StoredFile, fetch: Fetch): Copy {
     const path = join(this.#folder, `${randomBytes(8).toString("hex")}${extname(file.path)}`);
     this.#ready ??= this.#prepare();
-    const made = this.#ready.then(() => fetch((bytes) => written(path, bytes, file)));
+    const made = this.#ready
+      // Another process may have taken this one for dead.
+      .then(() => mkdir(this.#folder, { recursive: true, mode: PRIVATE }))
+      .then(() => fetch((bytes) => written(path, bytes, file)));
     made.catch(() => rm(path, { force: true }));
     return { path, made, users: 0, bytes: 0 };
   }
@@ -102,7 +109,8 @@ export class LocalCopies {
     for (const name of await readdir(this.#parent)) {
       const folder = join(this.#parent, name);
       const info = await stat(folder).catch(() => undefined);
-      if (info && info.mtimeMs < before) await rm(folder, { recursive: true, force: true });
+      if (info && info.mtimeMs < before)
+        await rm(folder, { recursive: true, force: true }).catch(() => undefined);
     }
   }
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { AwsV4Signer } from "aws4fetch";
 import { type Clock, pause } from "../../clock.ts";
 import { isQuarryError } from "../../errors.ts";
-import { explained, isWorthAnotherTry, Refusal } from "./s3-refusals.ts";
+import { explained, isWorthAnotherTry, LineTrouble, Refusal } from "./s3-refusals.ts";
 import { valueIn } from "./s3-xml.ts";
 
 export interface S3Access {
@@ -50,9 +50,7 @@ export class S3Client {
   constructor(access: S3Access) {
     this.#access = access;
     const { bucket, endpoint, region } = access;
-    this.#base = endpoint
-      ? `${endpoint.replace(/\/+$/, "")}/${bucket}`
-      : `https://${bucket}.s3.${region}.amazonaws.com`;
+    this.#base = endpoint ? `${endpoint.replace(/\/+$/, "")}/${bucket}` : awsUrl(bucket, region);
     this.host = new URL(this.#base).host;
   }
 
@@ -155,7 +153,7 @@ class Patience {
   wait(ms = this.#silentMs): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(
-      () => this.#over.abort(new Error(`no answer within ${Math.round(ms / 1_000)} s`)),
+      () => this.#over.abort(new LineTrouble(`no answer within ${Math.round(ms / 1_000)} s`)),
       ms,
     );
   }
@@ -180,7 +178,13 @@ async function* bodyOf(response: Response, patience: Patience): AsyncGenerator<U
     yield bytes;
   }
   if (expected !== null && response.body && received !== Number(expected))
-    throw new Error(`${received} of ${expected} bytes came`);
+    throw new LineTrouble(`${received} of ${expected} bytes came`);
+}
+
+/** AWS's certificate is good for one name before the host, so a bucket with dots is asked by path. */
+function awsUrl(bucket: string, region: string): string {
+  const host = `s3.${region}.amazonaws.com`;
+  return bucket.includes(".") ? `https://${host}/${bucket}` : `https://${bucket}.${host}`;
 }
 
 export function sha256(bytes: Uint8Array | string): string {

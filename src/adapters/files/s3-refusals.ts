@@ -1,4 +1,4 @@
-import { type ErrorCode, messageOf, QuarryError } from "../../errors.ts";
+import { type ErrorCode, QuarryError } from "../../errors.ts";
 
 /** The server's own no. */
 export class Refusal extends Error {
@@ -14,6 +14,9 @@ export class Refusal extends Error {
   }
 }
 
+/** What the client itself has to say of the line. */
+export class LineTrouble extends Error {}
+
 interface About {
   readonly host: string;
   readonly bucket: string;
@@ -24,7 +27,7 @@ interface About {
 export function explained(error: unknown, about: About): QuarryError {
   const { host } = about;
   if (!(error instanceof Refusal)) {
-    const reason = (error as { cause?: { code?: string } }).cause?.code ?? messageOf(error);
+    const reason = reasonOf(error);
     return new QuarryError("store_unavailable", `the files' store at ${host} cannot be reached: ${reason}`);
   }
   const { status, code, region } = error;
@@ -43,6 +46,12 @@ export function explained(error: unknown, about: About): QuarryError {
     `the files' store at ${host} ${said}: ${code || status}`,
     { cause: error },
   );
+}
+
+/** Words of others may quote what was sent. */
+function reasonOf(error: unknown): string {
+  if (error instanceof LineTrouble) return error.message;
+  return (error as { cause?: { code?: string } }).cause?.code ?? "the request could not be made";
 }
 
 interface Known {
@@ -122,5 +131,8 @@ const AGAIN = [
   "InternalError",
   "ServiceUnavailable",
   "BadDigest",
+  "XAmzContentSHA256Mismatch",
+  "OperationAborted",
+  "TemporaryRedirect",
   "IncompleteBody",
 ];

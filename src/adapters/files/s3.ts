@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { isQuarryError, type QuarryError } from "../../errors.ts";
+import { isQuarryError, QuarryError } from "../../errors.ts";
 import { checkedPath, type FileStore, type StoredFile } from "../files.ts";
 import { LocalCopies } from "./local-copies.ts";
 import { type S3Access, S3Client } from "./s3-client.ts";
@@ -53,10 +53,15 @@ class S3Files implements FileStore {
     if (content instanceof Uint8Array) return this.#putWhole(key, content);
     await this.#uploads.take(async () => {
       const parts = inParts(content);
-      const first = await parts.next();
-      if (first.done || first.value.isLast)
-        return this.#putWhole(key, first.value?.bytes ?? new Uint8Array());
-      return this.#putInParts(key, first.value.bytes, parts);
+      try {
+        const first = await parts.next();
+        if (first.done || first.value.isLast)
+          return await this.#putWhole(key, first.value?.bytes ?? new Uint8Array());
+        return await this.#putInParts(key, first.value.bytes, parts);
+      } finally {
+        // However it ended, the file behind the stream is closed.
+        await parts.return(undefined);
+      }
     });
   }
 
@@ -88,6 +93,11 @@ class S3Files implements FileStore {
       if (keys.length > 0) await this.#delete(keys);
       if (valueIn(list, "ListBucketResult", "IsTruncated") !== "true") return;
       continuation = valueIn(list, "ListBucketResult", "NextContinuationToken");
+      if (continuation === undefined && keys.length === 0)
+        throw new QuarryError(
+          "store_failed",
+          `${this.place} says that there is more, and not how to ask for it`,
+        );
     }
   }
 
@@ -140,7 +150,7 @@ class S3Files implements FileStore {
       // When the answer was lost, the server is asked again and knows no such upload any more.
       const { cause } = error as QuarryError;
       const mayBeDone = cause instanceof Refusal && cause.code === "NoSuchUpload";
-      if (!mayBeDone || (await this.#sizeOf(key)) !== sent.size) throw error;
+      if (!mayBeDone || (await this.#sizeOf(key).catch(() => undefined)) !== sent.size) throw error;
     }
   }
 

@@ -53,6 +53,31 @@ describe("a bucket on a bad line", () => {
       ...{ endpoint: line.url, cacheFolder: folder, clock: systemClock, silentMs: 3_000 },
       ...settings,
     });
+  it("a stream is closed when what it brings cannot be sent", async () => {
+    let isClosed = false;
+    async function* content() {
+      try {
+        for (;;) yield new Uint8Array(PART_BYTES);
+      } finally {
+        isClosed = true;
+      }
+    }
+    const away = open({ endpoint: "http://127.0.0.1:9", silentMs: 100 });
+    await assert.rejects(away.put("documents/x/original", content()), { code: "store_unavailable" });
+    assert.ok(isClosed);
+    await away.close();
+  });
+
+  it("copies are made again after somebody took their folder away", async () => {
+    const bytes = Buffer.from("a page");
+    const contentHash = createHash("sha256").update(bytes).digest("hex");
+    for (const path of ["copies/one", "copies/two"]) await files.put(path, bytes);
+    const read = (path: string) => files.withLocal({ path, contentHash }, (local) => readFile(local, "utf8"));
+    assert.equal(await read("copies/one"), "a page");
+    for (const name of readdirSync(folder)) await rm(join(folder, name), { recursive: true });
+    assert.equal(await read("copies/two"), "a page");
+  });
+
   /** Does this to the first requests that match, one after another, then nothing more. */
   const first = (pattern: RegExp, ...faults: ReturnType<FaultyLine["decide"]>[]) => {
     line.seen.length = 0;
