@@ -8,7 +8,7 @@ export interface RagPlace {
   readonly folder: string;
 }
 
-const CONCURRENCIES = [50, 100, 200];
+const CONCURRENCIES = [50, 100, 200, 400];
 
 /** Quarry first, then BullMQ with the settings among which it is best. */
 export function ragContenders(place: RagPlace): Contender[] {
