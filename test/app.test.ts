@@ -25,6 +25,15 @@ test("a data folder that belongs to another database is refused, the right one i
   await rm(folder, { recursive: true, force: true });
 });
 
+test("processes that open a new data folder at once agree on whose it is", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "quarry-app-"));
+  const opened = await Promise.all(
+    Array.from({ length: 4 }, () => openQuarry({ dataFolder: folder, logLevel: "silent" })),
+  );
+  await Promise.all(opened.map((quarry) => quarry.close()));
+  await rm(folder, { recursive: true, force: true });
+});
+
 test("work is refused when the task queue is switched off", async () => {
   const folder = await mkdtemp(join(tmpdir(), "quarry-app-"));
   const quarry = await openQuarry({ dataFolder: folder, isEnabled: false, logLevel: "silent" });

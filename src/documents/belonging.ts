@@ -1,10 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { FileStore } from "../adapters/files.ts";
+import { pause } from "../clock.ts";
 import type { Database } from "../database/database.ts";
 import { QuarryError } from "../errors.ts";
 
 /** Stands beside the files, and says whose they are. */
 const ID_FILE = "folder-id";
+const LOOK_EVERY_MS = 50;
+const LOOKS_MAX = 20;
 
 /** Which Quarry this is: the database's own name, made when there is none. */
 export async function quarryId(database: Database, proposed: string = randomUUID()): Promise<string> {
@@ -19,14 +22,24 @@ export async function quarryId(database: Database, proposed: string = randomUUID
 /** Page files and index of another database would be taken for ours, and searches would find half of what is there. */
 export async function refuseOtherFolder(database: Database, folder: FileStore): Promise<void> {
   const found = await readId(folder);
-  // Others may open the same new folder at the same time.
-  if (found === undefined && !(await hasDocuments(database)))
-    return writeId(folder, await quarryId(database));
-  if (found === undefined || (await quarryId(database, found)) !== found)
-    throw new QuarryError(
-      "invalid_input",
-      `the data folder ${folder.place} does not belong to this database: set QUARRY_DATA to the folder that was used with it, or DATABASE_URL to another database`,
-    );
+  const proposed = found ?? randomUUID();
+  const own = await quarryId(database, proposed);
+  if (own === proposed) return found === undefined ? writeId(folder, own) : undefined;
+  if (found === undefined && (await idToCome(folder)) === own) return;
+  throw new QuarryError(
+    "invalid_input",
+    `the data folder ${folder.place} does not belong to this database: set QUARRY_DATA to the folder that was used with it, or DATABASE_URL to another database`,
+  );
+}
+
+/** Another process that opened the same new folder first is about to write its id. */
+async function idToCome(folder: FileStore): Promise<string | undefined> {
+  for (let look = 0; look < LOOKS_MAX; look++) {
+    const found = await readId(folder);
+    if (found !== undefined) return found;
+    await pause(LOOK_EVERY_MS);
+  }
+  return undefined;
 }
 
 /** A bucket is taken into use by a database without documents; whoever moves files there brings the id along. */
