@@ -22,8 +22,9 @@ import {
   type SubmitOptions,
 } from "./queue.ts";
 import { jobKey, KEYS } from "./redis-keys.ts";
+import { UNBURY } from "./redis-letter-scripts.ts";
 import { RedisLink } from "./redis-link.ts";
-import { BEAT, COUNT, ENTER, REPORT, UNBURY } from "./redis-scripts.ts";
+import { BEAT, COUNT, ENTER, REPORT } from "./redis-scripts.ts";
 import { RedisStore } from "./redis-store.ts";
 import { enterArgs, Restorer } from "./restorer.ts";
 import { Watch } from "./watch.ts";

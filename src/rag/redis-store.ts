@@ -19,12 +19,12 @@ import type { JobClaim, Ledger } from "./ledger.ts";
 import { costOf } from "./lines.ts";
 import { MESSAGE_BYTES_MAX, readMessage } from "./message.ts";
 import { MALFORMED, type RagPayload } from "./queue.ts";
+import { FORGET_DEAD } from "./redis-letter-scripts.ts";
 import type { RedisLink, Script } from "./redis-link.ts";
 import {
   CLAIM,
   EXPIRE,
   EXTEND,
-  FORGET_DEAD,
   GIVE_BACK,
   LOOK,
   NEXT_DUE,

@@ -6,8 +6,9 @@ import type { FailedJob, Ledger, OpenJob } from "./ledger.ts";
 import { letterOf } from "./letters.ts";
 import { type JobStatus, KEPT_MS } from "./queue.ts";
 import { jobKey, KEYS } from "./redis-keys.ts";
+import { BURY_AGAIN } from "./redis-letter-scripts.ts";
 import type { RedisLink } from "./redis-link.ts";
-import { BURY_AGAIN, CONFIRM, ENTER } from "./redis-scripts.ts";
+import { CONFIRM, ENTER } from "./redis-scripts.ts";
 
 const RESTORED_AT_ONCE = 250;
 const LETTERS_AT_ONCE = 200;
