@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import type { NewDocument } from "../../src/documents/documents.ts";
@@ -129,6 +129,17 @@ for (const transport of TRANSPORTS) {
       await desk.write("old.txt", "What was there before.");
       await desk.run(desk.message("old.txt"));
       await desk.run(desk.message("old.txt", { rag_id: "nobodys_rag", options: reindex }));
+      assert.deepEqual(await desk.texts(), ["What was there before."]);
+    });
+
+    test("reindex clears nothing on a worker that does not see the RAG's folders", async () => {
+      await desk.write("old.txt", "What was there before.");
+      await desk.run(desk.message("old.txt"));
+      const { sources } = desk.rag.folders;
+      const message = desk.message("new.txt", { options: reindex });
+      await rename(sources, `${sources}.away`);
+      const job = await desk.run(message);
+      assert.deepEqual([job.status, job.cleared_at], ["failed", null]);
       assert.deepEqual(await desk.texts(), ["What was there before."]);
     });
 
