@@ -62,7 +62,8 @@ export class Settler {
     } else if (batches.length > 1) {
       note(await this.#database.transaction((transaction) => this.#settleBatches(transaction, batches)));
     }
-    for (const settlement of alone) note(await this.#settleWithEffects(settlement));
+    for (const rows of await allEnded(alone.map((settlement) => this.#settleWithEffects(settlement))))
+      note(rows);
     if (options.isRepeat) await this.#findSettled(settlements, statuses);
     this.#wake(settlements);
     return settlements.map((settlement) => this.#verdict(settlement, statuses));
@@ -216,4 +217,10 @@ export class Settler {
       for (const name of this.#queue.wakes) this.#database.notify(name);
     if (kinds.has("released") || kinds.has("retry")) this.#database.notify(this.#queue.name);
   }
+}
+
+/** Throws like `Promise.all`, but not before the last has ended: whoever tries again then is alone. */
+async function allEnded<T>(works: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(works);
+  return Promise.all(works);
 }

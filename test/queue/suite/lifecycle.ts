@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { done, failed, isQuarryError, released, retry } from "../../../src/index.ts";
 import type { Fixture } from "../fixture.ts";
 import { Probe, SHAPES } from "./shapes.ts";
@@ -408,6 +409,28 @@ export function testLifecycle(fixture: () => Fixture): void {
         );
         assert.equal(Number(books[0]!.n), 0);
         assert.equal((await p.view(key!)).status, words.running);
+      });
+
+      it("an effect that fails undoes its own settlement alone, and is told when all have ended", async () => {
+        await p.enqueue(3);
+        const claims = await p.claim(3);
+        let ended = 0;
+        const slow = async () => {
+          await sleep(5);
+          ended++;
+        };
+        const fails = async () => {
+          throw new Error("the effect failed");
+        };
+        const settling = p.store.settle(
+          [fails, slow, slow].map((also, i) => ({ claim: claims[i]!, outcome: { kind: "done", also } })),
+        );
+        await assert.rejects(settling, /the effect failed/);
+        assert.equal(ended, 2);
+        const statuses = await Promise.all(claims.map(async ({ key }) => (await p.view(key)).status));
+        assert.deepEqual(statuses, [words.running, words.done, words.done]);
+        const again = claims.map((claim) => ({ claim, outcome: done() }));
+        assert.deepEqual(await p.store.settle(again, { isRepeat: true }), ["done", "done", "done"]);
       });
 
       it("a worker that lost its lease writes nothing along", async () => {
