@@ -1,4 +1,5 @@
-# Quarry as a server, a worker or a command. Runs as a user without rights; everything it keeps is in /data.
+# Quarry as a server, a worker or a command. Runs as a user without rights; everything it keeps is in /data, what it
+# takes in by path may be in /app/data/sources, and its quarry.yaml is /app/quarry.yaml.
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -21,7 +22,7 @@ COPY --from=build /app/dist ./dist
 COPY package.json ./
 COPY bin ./bin
 COPY migrations ./migrations
-RUN mkdir /data && chown node:node /data && ln -s /app/bin/quarry.js /usr/local/bin/quarry
+RUN mkdir -p /data data/sources && chown -R node:node /data data && ln -s /app/bin/quarry.js /usr/local/bin/quarry
 USER node
 VOLUME /data
 EXPOSE 7310

@@ -1,5 +1,4 @@
 import { existsSync } from "node:fs";
-import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { chosenEmbedder } from "./adapters/embed/choice.ts";
 import { LimitsByService } from "./adapters/model-limits.ts";
@@ -123,12 +122,18 @@ export interface LaneControl {
 }
 
 export interface OpenOptions extends GivenSettings {
+  /** The files of documents were moved to where the settings say now. */
+  readonly areFilesMoved?: boolean;
   /** Functions of one's own, for tasks to name. */
   readonly functions?: readonly AgentFunction[];
 }
 
 /** Settings → database → features. Readers and models are opened when work or a search first needs them. */
-export async function openQuarry({ functions = [], ...given }: OpenOptions = {}): Promise<Quarry> {
+export async function openQuarry({
+  functions = [],
+  areFilesMoved: areMoved = false,
+  ...given
+}: OpenOptions = {}): Promise<Quarry> {
   const { settings, warnings } = loadSettings({ given });
   const log = createLog({ level: settings.logLevel });
   for (const warning of warnings) log.warn(warning);
@@ -141,15 +146,16 @@ export async function openQuarry({ functions = [], ...given }: OpenOptions = {})
     const model = settings.embeddingModel ?? chosenEmbedder(settings.embedder).model;
     const jobQueue = embeddingQueue({ ...settings, model });
     await migrate(database, readMigrations(migrationsFolder(database.dialect.name)));
-    const itemQueue = itemQueues();
+    const itemQueue = itemQueues(settings);
     const taskQueue = functionQueue(settings);
     for (const queue of [...Object.values(queues), jobQueue, ...Object.values(itemQueue), taskQueue])
       await prepareQueue(database, queue);
-    const files = await openDocumentFiles(settings, database);
+    const workers = new WorkerProcesses(database, { silentMs: settings.staleMs });
+    if (areMoved) refuseWorkers(await workers.list(), "have the files open");
+    const files = await openDocumentFiles(settings, database, { areMoved });
     await setDefaultModel(database, model);
     const vectorType = await vectorTypeOf(database);
     const embeddings = new EmbeddingJobs({ database, queue: jobQueue, model, vectorType });
-    const workers = new WorkerProcesses(database, { silentMs: settings.staleMs });
     const items = new Items(database, itemQueue);
     const registry = new FunctionRegistry([...functions, ...(await loadFunctions(settings.functionsModule))]);
     const { attemptsMax } = settings;
@@ -261,7 +267,7 @@ class App implements Quarry {
   }
 
   ingest(paths: readonly string[], options?: IngestOptions): Promise<Ingested> {
-    return ingest(this.queue, paths, options);
+    return ingest({ items: this.queue, machine: this.settings.machine }, paths, options);
   }
 
   async work(options: WorkOptions = {}): Promise<Crew> {
@@ -339,26 +345,20 @@ class App implements Quarry {
   }
 
   #itemLanes(): LaneDeclaration<object>[] {
-    const { database, items, itemQueue, workers } = this.#app;
-    const { pollMs, isFetching, fileMbMax } = this.settings;
+    const { database, items, itemQueue } = this.#app;
+    const { pollMs, isFetching, fileMbMax, machine } = this.settings;
     const folder = resolve(this.settings.dataFolder);
     return itemLanes({
-      ...{ database, items, queues: itemQueue, pollMs, documents: this.documents },
+      ...{ database, items, queues: itemQueue, pollMs, documents: this.documents, machine },
       searchable: new SearchableDocuments(database),
       temporaryFolder: join(folder, "incoming"),
       except: [folder],
       library: { isFetched: isFetching, bytesMax: fileMbMax * 1_048_576 },
-      machines: { host: hostname(), workers, lanes: Object.values(itemQueue).map(({ name }) => name) },
     });
   }
 
   async reindex(): Promise<number> {
-    const others = (await this.workers()).filter(({ lanes }) => lanes.length > 0);
-    if (others.length > 0 || this.#crews.length > 0)
-      throw new QuarryError(
-        "constraint_violated",
-        "workers have the index open: stop them first, then reindex",
-      );
+    refuseWorkers([...(await this.workers()), ...this.#crews], "have the index open");
     const { clearIndex } = await import("./parts.ts");
     await clearIndex(this.settings, this.#app);
     let documents = 0;
@@ -440,8 +440,8 @@ class App implements Quarry {
   }
 
   get #documentsParts() {
-    const { attemptsMax, fileMbMax } = this.settings;
-    return { ...this.#app, attemptsMax, fileBytesMax: fileMbMax * 1_048_576 };
+    const { attemptsMax, fileMbMax, machine } = this.settings;
+    return { ...this.#app, attemptsMax, machine, fileBytesMax: fileMbMax * 1_048_576 };
   }
 
   /** Loaded when needed: most commands only look at rows. */
@@ -479,6 +479,11 @@ function laneControl(app: AppParts): LaneControl {
     pause: async (lane) => pauses.pause(checkedLane(lane, names)),
     resume: async (lane) => pauses.resume(checkedLane(lane, names)),
   };
+}
+
+function refuseWorkers(workers: readonly Pick<WorkerProcess, "lanes">[], why: string): void {
+  if (workers.every(({ lanes }) => lanes.length === 0)) return;
+  throw new QuarryError("constraint_violated", `workers ${why}: stop them first`);
 }
 
 /** Beside src in a checkout, beside dist in a package. */

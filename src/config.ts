@@ -1,4 +1,4 @@
-import { availableParallelism } from "node:os";
+import { availableParallelism, hostname } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { chosenEmbedder } from "./adapters/embed/choice.ts";
@@ -29,6 +29,12 @@ const secondsAsMs = z.coerce
 const SETTINGS = {
   dataFolder: setting("QUARRY_DATA", text, ".quarry", "folder of the database, page files and the index"),
   databaseUrl: setting("DATABASE_URL", text.optional(), undefined, "postgres://… or a SQLite file"),
+  machine: setting(
+    "QUARRY_MACHINE",
+    oneLine.max(255, "give at most 255 characters").optional(),
+    undefined,
+    "this machine's name: paths belong to it (default: the host's name; with SQLite there is only one machine)",
+  ),
   filesUrl: setting(
     "QUARRY_FILES",
     z.string().regex(S3_URL, "give s3://BUCKET/PREFIX").optional(),
@@ -358,6 +364,7 @@ export function loadSettings(input: SettingsInput = {}): {
     settings: checked({
       ...settings,
       databaseUrl: databaseUrlOf(settings),
+      machine: settings.machine ?? (isPostgres(databaseUrlOf(settings)) ? hostname() : undefined),
       vectors: settings.vectors ?? (settings.qdrantUrl === undefined ? "embedded" : "qdrant"),
       graph: settings.graph ?? (settings.neo4jUrl === undefined ? "sql" : "neo4j"),
       rags,
@@ -369,6 +376,10 @@ export function loadSettings(input: SettingsInput = {}): {
 
 function databaseUrlOf({ databaseUrl, dataFolder }: Settings): string {
   return databaseUrl ?? join(dataFolder, "quarry.db");
+}
+
+function isPostgres(databaseUrl: string): boolean {
+  return /^postgres(ql)?:/.test(databaseUrl);
 }
 
 function checked(settings: Settings): Settings {
@@ -383,7 +394,7 @@ function checked(settings: Settings): Settings {
     refuse("QUARRY_FILES is a bucket: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment");
   if (settings.vectors === "qdrant" && settings.qdrantUrl === undefined)
     refuse("QUARRY_VECTORS is qdrant: set QDRANT_URL to where it listens, such as http://127.0.0.1:6333");
-  if (settings.vectors === "pgvector" && !/^postgres(ql)?:/.test(settings.databaseUrl))
+  if (settings.vectors === "pgvector" && !isPostgres(settings.databaseUrl))
     refuse("QUARRY_VECTORS is pgvector: set DATABASE_URL to the PostgreSQL that has it");
   if (settings.graph === "neo4j" && settings.neo4jUrl === undefined)
     refuse("QUARRY_GRAPH is neo4j: set NEO4J_URL to where it listens, such as neo4j://127.0.0.1:7687");

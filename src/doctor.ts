@@ -8,12 +8,14 @@ import { systemClock } from "./clock.ts";
 import type { Settings } from "./config.ts";
 import type { Database } from "./database/database.ts";
 import { openDatabase } from "./database/open.ts";
+import { refuseOtherPlace, whoseBucket } from "./documents/belonging.ts";
 import { messageOf, QuarryError } from "./errors.ts";
 import { openFileStore } from "./file-store.ts";
+import { ITEM_LANES } from "./ingest/queue.ts";
 import { openLlm } from "./llm.ts";
 import { silentLog } from "./log.ts";
 import { openEmbedder, openGraph, openOcr } from "./parts.ts";
-import { WorkerProcesses } from "./queue/worker-processes.ts";
+import { type WorkerProcess, WorkerProcesses } from "./queue/worker-processes.ts";
 import { openSearchIndex } from "./search-index.ts";
 
 /** What was seen of a part. A failure says what to do about it. */
@@ -53,7 +55,9 @@ export async function* examine(
     try {
       const found = await finding("database", () => lookAtDatabase(database));
       yield found;
-      if (found.health !== "failed") {
+      if (found.health === "failed") yield* files(settings);
+      else {
+        yield* files(settings, database);
         yield finding("workers", () => lookAtWorkers(settings, database));
         yield finding(`graph (${settings.graph})`, () => lookAtGraph(settings, database));
         yield finding(`vectors (${settings.vectors})`, () => lookAtIndex(settings, database));
@@ -61,15 +65,24 @@ export async function* examine(
     } finally {
       await database.close();
     }
-  } else yield finding("database", async () => "nothing there yet: the first ingest makes it");
-  const { redisUrl, filesUrl } = settings;
-  if (filesUrl !== undefined) yield finding(`files (${filesUrl})`, () => lookAtFiles(settings));
+  } else {
+    yield finding("database", async () => "nothing there yet: the first ingest makes it");
+    yield* files(settings);
+  }
+  const { redisUrl } = settings;
   if (redisUrl !== undefined) yield finding("Redis", () => lookAtRedis(redisUrl));
   for (const { id, folders } of settings.rags.values())
     yield finding(`RAG ${id}`, () => lookAtSources(folders.sources));
   yield finding(`embedder (${settings.embedder})`, () => lookAtEmbedder(settings));
   yield finding(`OCR (${settings.ocr})`, () => lookAtOcr(settings));
   if (settings.llm !== "none") yield finding(`LLM (${settings.llm})`, () => lookAtLlm(settings));
+}
+
+/** Without a database there is nothing to say of files in the data folder. */
+async function* files(settings: Settings, database?: Database): AsyncGenerator<Finding> {
+  const { filesUrl } = settings;
+  if (filesUrl === undefined && database === undefined) return;
+  yield finding(`files (${filesUrl ?? "data folder"})`, () => lookAtFiles(settings, database));
 }
 
 async function finding(part: string, look: Look): Promise<Finding> {
@@ -135,7 +148,26 @@ async function lookAtWorkers({ staleMs }: Settings, database: Database): Promise
   const open = Number(row!.count);
   if (working === 0 && open > 0)
     return new Warning(`${open} items wait and nobody works on them: run quarry up or quarry worker`);
+  const alone = await machinesWithoutWorkers(database, workers);
+  if (alone.length > 0)
+    return new Warning(
+      `items wait for workers on ${alone.join(", ")}: run quarry worker --lanes ${ITEM_LANES.join(",")} there, or set QUARRY_MACHINE to that name where the paths can be seen too`,
+    );
   return `${working} at work, ${open} items open`;
+}
+
+/** Items about paths of theirs are taken by nobody else. */
+async function machinesWithoutWorkers(
+  database: Database,
+  workers: readonly WorkerProcess[],
+): Promise<string[]> {
+  if (!(await hasTables(database))) return [];
+  const rows = await database.query(
+    "select distinct seen_on from unified_queue where status = 'pending' and seen_on <> '' order by seen_on",
+  );
+  const isThere = (machine: string) =>
+    workers.some(({ host, lanes }) => host === machine && lanes.includes(ITEM_LANES[0]));
+  return rows.map(({ seen_on: machine }) => String(machine)).filter((machine) => !isThere(machine));
 }
 
 async function lookAtGraph(settings: Settings, database: Database): Promise<string> {
@@ -161,15 +193,30 @@ async function lookAtIndex(settings: Settings, database: Database): Promise<stri
 }
 
 /** Files for many machines with an index for one are most likely a mistake. */
-async function lookAtFiles(settings: Settings): Promise<string | Warning> {
+async function lookAtFiles(settings: Settings, database: Database | undefined): Promise<string | Warning> {
+  const known = database && (await hasTables(database)) ? database : undefined;
+  if (known) await refuseOtherPlace(known, settings.filesUrl);
+  if (settings.filesUrl === undefined) return "where this database keeps them";
   const files = await openFileStore(settings, systemClock);
-  await checkFiles(files).finally(() => files.close());
-  const said = "a file was written, read and deleted";
+  const whose = await checkFiles(files)
+    .then(() => known && whoseBucket(known, files))
+    .finally(() => files.close());
+  const said = `a file was written, read and deleted${whose ? WHOSE[whose] : ""}`;
   return settings.vectors === "embedded" && /^postgres(ql)?:/.test(settings.databaseUrl)
     ? new Warning(
         `${said}; the index is in the data folder of this machine only: for workers on others, set QDRANT_URL or QUARRY_VECTORS=pgvector`,
       )
     : said;
+}
+
+const WHOSE = { ours: "; it belongs to this database", "nobody's": "; it is not in use yet" } as const;
+
+/** As they are now: an older Quarry, or none, may have made the database. */
+function hasTables(database: Database): Promise<boolean> {
+  return database.query("select files from data_folder").then(
+    () => true,
+    () => false,
+  );
 }
 
 async function lookAtRedis(url: string): Promise<string | Warning> {

@@ -4,7 +4,13 @@ import type { FileStore } from "./adapters/files.ts";
 import type { Clock } from "./clock.ts";
 import type { Settings } from "./config.ts";
 import type { Database } from "./database/database.ts";
-import { quarryId, refuseOtherBucket, refuseOtherFolder } from "./documents/belonging.ts";
+import {
+  quarryId,
+  refuseOtherBucket,
+  refuseOtherFolder,
+  refuseOtherPlace,
+  rememberPlace,
+} from "./documents/belonging.ts";
 import { DocumentFiles } from "./documents/files.ts";
 
 /** Below the data folder: copies of files that are kept elsewhere. */
@@ -24,12 +30,29 @@ export async function openFileStore(settings: Settings, clock: Clock): Promise<F
   });
 }
 
-/** A data folder with files or an index in it belongs to one database, and so does a bucket. */
-export async function openDocumentFiles(settings: Settings, database: Database): Promise<DocumentFiles> {
+/**
+ * A data folder with files or an index in it belongs to one database, and so does a bucket; and a database keeps its
+ * files in one of them. `areMoved`: somebody has moved them to where the settings say.
+ */
+export async function openDocumentFiles(
+  settings: Settings,
+  database: Database,
+  { areMoved = false } = {},
+): Promise<DocumentFiles> {
+  const { filesUrl } = settings;
   const store = await openFileStore(settings, database.clock);
-  const isElsewhere = settings.filesUrl !== undefined;
+  const isElsewhere = filesUrl !== undefined;
   const isIndexHere = settings.vectors === "embedded" || database.dialect.name === "sqlite";
   if (!isElsewhere || isIndexHere) await refuseOtherFolder(database, openFolderFiles(settings.dataFolder));
   else await quarryId(database);
-  return new DocumentFiles(store, isElsewhere ? { verify: () => refuseOtherBucket(database, store) } : {});
+  const verify = async () => {
+    if (isElsewhere) await refuseOtherBucket(database, store);
+    if (!areMoved) await refuseOtherPlace(database, filesUrl);
+    await rememberPlace(database, filesUrl);
+  };
+  const files = new DocumentFiles(store, { verify });
+  // A bucket may be away, and then what needs no files goes on.
+  if (!isElsewhere || areMoved) await files.verified();
+  else await refuseOtherPlace(database, filesUrl);
+  return files;
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { loadSettings } from "../src/config.ts";
@@ -113,6 +113,13 @@ describe("settings", () => {
       [{ QUARRY_FILES: "s3://bucket", ...key, AWS_ENDPOINT_URL_S3: "127.0.0.1:9000" }, /give http/],
     ] as const)
       assert.throws(() => load(env), { code: "invalid_input", message });
+  });
+
+  test("name the machine: as its host, unless said; with SQLite there is only one", () => {
+    assert.equal(load().settings.machine, undefined);
+    assert.equal(load({ DATABASE_URL: "postgres://db/quarry" }).settings.machine, hostname());
+    assert.equal(load({ QUARRY_MACHINE: "attic" }).settings.machine, "attic");
+    assert.throws(() => load({ QUARRY_MACHINE: "two words" }), { code: "invalid_input" });
   });
 
   test("that are secret come from the environment only and are never shown", async () => {

@@ -174,6 +174,7 @@ function shown(document: DocumentDetails): string {
     ["file", plain(document.filename)],
     ["title", plain(document.title ?? "-")],
     ["source", plain(document.source)],
+    ...(document.seenOn === null ? [] : [["machine", plain(document.seenOn)]]),
     ["tenant", `${document.tenant} / ${document.collection}`],
     ["metadata", plain(JSON.stringify(document.metadata))],
     ["taken in", document.createdAt],

@@ -1,4 +1,3 @@
-import { hostname } from "node:os";
 import { text as readText } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Command, InvalidArgumentError } from "commander";
@@ -11,7 +10,7 @@ import { isQuarryError, QuarryError } from "../errors.ts";
 import type { Ingested } from "../ingest/ingest.ts";
 import type { Item } from "../ingest/item-rows.ts";
 import type { ItemsOutcome, ItemsProgress } from "../ingest/items-progress.ts";
-import { PRIORITIES } from "../ingest/queue.ts";
+import { ITEM_LANES, PRIORITIES } from "../ingest/queue.ts";
 import type { Crew } from "../queue/crew.ts";
 import { noteOn } from "./documents.ts";
 import { bar, counted, type Output, plain, shortened, table } from "./output.ts";
@@ -149,8 +148,7 @@ async function workUntilDone(
   stopping: Stopping,
 ): Promise<Seen> {
   const { soon: signal } = stopping;
-  // Workers elsewhere may not see the files.
-  const others = (await workersAtIt(quarry)).filter(({ host }) => host === hostname()).length;
+  const { length: others } = await workersAtIt(quarry);
   let crew = others === 0 ? await quarry.work({ graceMs: GRACE_MS }) : undefined;
   if (!crew) output.line(`${atIt(others)} already.`);
   const bars = new ProgressBars(() => systemClock.monotonic());
@@ -194,8 +192,12 @@ async function stop(crew: Crew, output: Output, { soon, now }: Stopping): Promis
   now.removeEventListener("abort", onNow);
 }
 
+/** Paths are taken up on the machine where they were given, by whoever runs the lane. */
 async function workersAtIt(quarry: Quarry) {
-  return (await quarry.workers()).filter(({ lanes }) => lanes.length > 0);
+  const { machine } = quarry.settings;
+  return (await quarry.workers()).filter(
+    ({ host, lanes }) => lanes.includes(ITEM_LANES[0]) && (machine === undefined || host === machine),
+  );
 }
 
 function atIt(workers: number): string {

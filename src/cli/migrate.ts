@@ -49,6 +49,26 @@ export function addMigrate(program: Command): void {
         if (isIncomplete) process.exitCode = 1;
       });
     });
+  addFiles(migrate);
+}
+
+/** Whoever has copied them says so here, once; everybody else is refused until their settings say the same. */
+function addFiles(migrate: Command): void {
+  withCommonOptions(migrate.command("files"))
+    .description(
+      "Says that the files of documents were moved to where the settings say now (QUARRY_FILES, or the data folder), after they were copied there with their folder-id. Stop all workers first.",
+    )
+    .addHelpText("after", "\nExample:\n  QUARRY_FILES=s3://quarry-files/production quarry migrate files")
+    .action((_own: CommonOptions, command: Command) =>
+      withQuarry(
+        command.optsWithGlobals<CommonOptions>(),
+        async ({ settings }, output) => {
+          const files = settings.filesUrl ?? settings.dataFolder;
+          output.result({ files }, `From now on the files are in ${files}. Set it for every process.`);
+        },
+        { isReader: true, areFilesMoved: true },
+      ),
+    );
 }
 
 /** Opening a SQLite file that is not there would make an empty one. */

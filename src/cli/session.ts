@@ -22,13 +22,13 @@ export function withCommonOptions(command: Command): Command {
 export async function withQuarry<T>(
   options: CommonOptions,
   work: (quarry: Quarry, output: Output) => Promise<T>,
-  { isReader = false } = {},
+  { isReader = false, areFilesMoved = false } = {},
 ): Promise<T> {
   // Help and wrong usage are told without it.
   const { openQuarry } = await import("../app.ts");
   const given = options.data === undefined ? {} : { dataFolder: options.data };
   if (isReader) refuseNothing(loadSettings({ given }).settings);
-  const quarry = await openQuarry(given).catch((error) => {
+  const quarry = await openQuarry({ ...given, areFilesMoved }).catch((error) => {
     throw asUnusablePath(error) ?? error;
   });
   try {

@@ -47,6 +47,7 @@ async function watch(
       tenant,
       collection,
       except: [quarry.settings.dataFolder],
+      machine: quarry.settings.machine,
       signal: AbortSignal.any([stopping.soon, gone.signal]),
       onItem: (item) => output.result(item, lineOf(item)),
       onReady: ({ files }) => void sayReady(files).catch(() => undefined),

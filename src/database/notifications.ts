@@ -4,7 +4,7 @@ import { literal } from "./dialect.ts";
 import { Topics } from "./topics.ts";
 
 /** At most one NOTIFY per topic in this time: NOTIFY takes a lock that all committers share. */
-const NOTIFY_EVERY_MS = 25;
+export const NOTIFY_EVERY_MS = 25;
 const CHECK_EVERY_MS = 15_000;
 const CHECK_TIMEOUT_MS = 5_000;
 const RECONNECT_MAX_MS = 5_000;

@@ -44,15 +44,47 @@ async function idToCome(folder: FileStore): Promise<string | undefined> {
 
 /** A bucket is taken into use by a database without documents; whoever moves files there brings the id along. */
 export async function refuseOtherBucket(database: Database, bucket: FileStore): Promise<void> {
-  const own = await quarryId(database);
+  if ((await whoseBucket(database, bucket)) === "nobody's") await writeId(bucket, await quarryId(database));
+}
+
+/** Only looks; one that cannot be ours is refused. */
+export async function whoseBucket(database: Database, bucket: FileStore): Promise<"ours" | "nobody's"> {
+  const [own] = await database.query("select id from data_folder");
   const found = await readId(bucket);
-  if (found === own) return;
-  if (found === undefined && !(await hasDocuments(database))) return writeId(bucket, own);
+  if (found !== undefined && found === own?.id) return "ours";
+  if (found === undefined && !(await hasDocuments(database))) return "nobody's";
   const said =
     found === undefined ? "does not hold the files of" : "holds the files of another database than";
   throw new QuarryError(
     "invalid_input",
     `${bucket.place} ${said} this database: set QUARRY_FILES to where they are, or, to move them there, copy "documents" and "${ID_FILE}" from where they were`,
+  );
+}
+
+/** How the database remembers that its files are in the data folder, which may be mounted under many paths. */
+const IN_DATA_FOLDER = "folder";
+
+function placeOf(filesUrl: string | undefined): string {
+  return filesUrl?.replace(/\/+$/, "") ?? IN_DATA_FOLDER;
+}
+
+/** A process with other settings than the rest would write where nobody looks. Without documents nothing is kept yet. */
+export async function refuseOtherPlace(database: Database, filesUrl: string | undefined): Promise<void> {
+  const [row] = await database.query("select files from data_folder");
+  const known = row?.files ?? null;
+  if (known === null || known === placeOf(filesUrl) || !(await hasDocuments(database))) return;
+  const isFolder = known === IN_DATA_FOLDER;
+  throw new QuarryError(
+    "invalid_input",
+    `this database keeps its files in ${isFolder ? "the data folder" : known}, and QUARRY_FILES is ${filesUrl ?? "not set"}: ${isFolder ? "unset it" : `set it to ${known}`}; or, if you have moved the files, stop all workers and run "quarry migrate files"`,
+  );
+}
+
+export async function rememberPlace(database: Database, filesUrl: string | undefined): Promise<void> {
+  const { mark } = database.dialect;
+  await database.query(
+    `update data_folder set files = ${mark(1)} where files is null or files <> ${mark(1)}`,
+    [placeOf(filesUrl)],
   );
 }
 

@@ -30,6 +30,8 @@ export interface NewDocument {
   readonly filename?: string;
   /** Where it came from: the same source again is a new version of the same document. The path unless said. */
   readonly source?: string;
+  /** The machine whose path the source is: the same path of another is another document. This one, where the path is the source. */
+  readonly seenOn?: string | undefined;
   readonly tenant?: string;
   readonly collection?: string;
   readonly title?: string;
@@ -61,11 +63,21 @@ export interface DocumentsParts {
   readonly database: Database;
   readonly queues: DocumentQueues;
   readonly files: DocumentFiles;
+  /** This one's name; undefined where there is only one. */
+  readonly machine?: string | undefined;
   readonly attemptsMax: number;
   readonly fileBytesMax: number;
 }
 
+/** A copy on its way into the store. */
+interface Begun {
+  readonly id: string;
+  /** The removal that takes it out again, unless its document is there by then. */
+  readonly ifAbandoned: Key | undefined;
+}
+
 const TRIES_MAX = 5;
+const BEGUN_MAX = 10_000;
 /** A copy on its way into a store elsewhere, whose document is not there by then, is taken out again. */
 const ABANDONED_AFTER_MS = 3_600_000;
 
@@ -74,6 +86,8 @@ export class Documents {
   readonly #parts: DocumentsParts;
   readonly #splits: QueueStore<SplitPayload>;
   readonly #removals: QueueStore<RemovalPayload>;
+  /** Copies that did not come to their end, by what they are copies of. */
+  readonly #begun = new Map<string, Begun>();
 
   constructor(parts: DocumentsParts) {
     this.#parts = parts;
@@ -87,6 +101,7 @@ export class Documents {
       tenant: checkedName("tenant", document.tenant ?? "default"),
       collection: checkedName("collection", document.collection ?? "default"),
       source: document.source ?? document.path,
+      seen_on: (document.source === undefined ? this.#parts.machine : document.seenOn) ?? null,
     };
     const bytesMax = this.#parts.fileBytesMax;
     const filename = (document.filename ?? basename(document.path)).slice(0, 500);
@@ -94,15 +109,19 @@ export class Documents {
     if (current) {
       const fingerprint = await this.#parts.files.fingerprint(sourceOf(document), { bytesMax });
       if (isSameText(current, fingerprint, document)) {
-        const change = await this.#keep(current, document);
+        const change = await this.#keep(current, document, place.seen_on);
         if (change !== undefined) return { id: String(current.id), filename, change };
         // Somebody replaced it meanwhile.
         if (tries > 1) return this.add(document, tries - 1);
       }
     }
-    const id = uuidv7(this.#parts.database.clock.now());
-    const ifAbandoned = this.#parts.files.isRemote ? await this.#removeLater(id) : undefined;
-    const original = await this.#parts.files.addOriginal(id, sourceOf(document), { bytesMax });
+    const { id, ifAbandoned } = await this.#begin(place);
+    const original = await this.#parts.files
+      .addOriginal(id, sourceOf(document), { bytesMax })
+      .catch((error) => {
+        if (ifAbandoned !== undefined) this.#remember(place, { id, ifAbandoned });
+        throw error;
+      });
     const row = {
       id,
       filename,
@@ -197,14 +216,28 @@ export class Documents {
   }
 
   /** The text is the same: nothing is worked on again. Undefined when it is not the current version any more. */
-  async #keep(current: Row, document: NewDocument): Promise<DocumentChange | undefined> {
+  async #keep(
+    current: Row,
+    document: NewDocument,
+    seenOn: string | null,
+  ): Promise<DocumentChange | undefined> {
     const id = String(current.id);
+    if (current.seen_on !== seenOn && !(await this.#adopt(id, seenOn))) return undefined;
     const metadata = describedBy(document, current);
     const isOther = metadata !== undefined && !sameJson(parsed(current.metadata), metadata);
     if (isOther && !(await this.#describe(id, metadata))) return undefined;
     const retried = document.isRetried ? await retryFailed(this.#parts, id) : 0;
     if (retried > 0) return "retried";
     return isOther ? "metadata_changed" : "unchanged";
+  }
+
+  /** Of which nobody said where it was seen: it was seen there. */
+  async #adopt(id: string, seenOn: string | null): Promise<boolean> {
+    const { database } = this.#parts;
+    const { dialect } = database;
+    const sql = `update documents set seen_on = ${dialect.mark(1)} where ${dialect.isOneOf("id", 2, "uuid")} and seen_on is null and replaced_by is null returning id`;
+    const params = [seenOn, dialect.keys([id])];
+    return (await database.query({ name: "documents.adopt", sql }, params)).length > 0;
   }
 
   async #describe(id: string, metadata: Readonly<Record<string, unknown>>): Promise<boolean> {
@@ -217,24 +250,45 @@ export class Documents {
     return (await database.query({ name: "documents.describe", sql }, params)).length > 0;
   }
 
-  async #current(place: { tenant: string; collection: string; source: string }): Promise<Row | undefined> {
+  /** What this machine has seen there, or else what nobody said to have seen. */
+  async #current(place: {
+    tenant: string;
+    collection: string;
+    source: string;
+    seen_on: string | null;
+  }): Promise<Row | undefined> {
     const { database } = this.#parts;
     const { mark } = database.dialect;
+    const seenOn = "coalesce(seen_on, '')";
     const [row] = await database.query(
       {
         name: "documents.current",
-        sql: `select id, content_hash, size_bytes, metadata, title, chunking from documents where tenant = ${mark(1)} and collection = ${mark(2)} and source = ${mark(3)} and replaced_by is null`,
+        sql: `select id, content_hash, size_bytes, metadata, title, chunking, seen_on from documents where tenant = ${mark(1)} and collection = ${mark(2)} and source = ${mark(3)} and ${seenOn} in ('', ${mark(4)}) and replaced_by is null order by ${seenOn} desc limit 1`,
       },
-      [place.tenant, place.collection, place.source],
+      [place.tenant, place.collection, place.source, place.seen_on ?? ""],
     );
     return row;
   }
 
-  /** A process that dies, or is cut off, between the copy and its row would leave a copy that nobody knows of. */
-  async #removeLater(id: string): Promise<Key> {
+  /**
+   * A process that dies, or is cut off, between the copy and its row would leave a copy that nobody knows of. While the
+   * store is away a file is tried again and again, and each try takes up what the one before has begun.
+   */
+  async #begin(place: object): Promise<Begun> {
+    const key = JSON.stringify(place);
+    const begun = this.#begun.get(key);
+    this.#begun.delete(key);
+    if (begun) return begun;
+    const id = uuidv7(this.#parts.database.clock.now());
+    if (!this.#parts.files.isRemote) return { id, ifAbandoned: undefined };
     const removal = { document_id: id, kind: "document" };
     const [enqueued] = await this.#removals.enqueue([removal], { delayMs: ABANDONED_AFTER_MS });
-    return enqueued!.key;
+    return { id, ifAbandoned: enqueued!.key };
+  }
+
+  #remember(place: object, begun: Begun): void {
+    if (this.#begun.size >= BEGUN_MAX) this.#begun.delete(this.#begun.keys().next().value!);
+    this.#begun.set(JSON.stringify(place), begun);
   }
 
   /** The version that was seen steps aside first: there is one current document for a source. */

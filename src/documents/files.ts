@@ -4,6 +4,8 @@ import { type FileHandle, readFile, stat } from "node:fs/promises";
 import { extname, posix } from "node:path";
 import type { FileStore, StoredFile } from "../adapters/files.ts";
 import { isQuarryError, messageOf, QuarryError } from "../errors.ts";
+import { Gate } from "../gate.ts";
+import { isMountAway, orAway } from "../mounts.ts";
 
 export interface Original extends StoredFile {
   readonly sizeBytes: number;
@@ -20,6 +22,9 @@ export interface SourceFile {
   readonly opened?: FileHandle;
 }
 
+/** With more, the first would be there hardly before the last, and whoever works on them would wait. */
+const COPIES_AT_ONCE = 4;
+
 /**
  * The files of documents, wherever they are kept. Names are made here and never taken from a user.
  *
@@ -29,6 +34,7 @@ export interface SourceFile {
 export class DocumentFiles {
   readonly #store: FileStore;
   readonly #verify: () => Promise<void>;
+  readonly #copying = new Gate(COPIES_AT_ONCE);
   #verified: Promise<void> | undefined;
 
   /** `verify` is asked once, before the first file: whether these are the files of the database. */
@@ -57,10 +63,12 @@ export class DocumentFiles {
     options: { bytesMax: number },
   ): Promise<Original> {
     const path = posix.join(folderOf(documentId), `original${safeExtension(source.path)}`);
-    const reading = await openSource(source, options.bytesMax);
-    await this.#ready();
-    await this.#store.put(path, reading.bytes());
-    return { path, ...reading.fingerprint() };
+    return this.#copying.through(async () => {
+      const reading = await openSource(source, options.bytesMax);
+      await this.#ready();
+      await this.#store.put(path, reading.bytes());
+      return { path, ...reading.fingerprint() };
+    });
   }
 
   /** What a file's bytes are, without taking them in. */
@@ -148,12 +156,16 @@ async function openSource({ path, opened }: SourceFile, bytesMax: number): Promi
   return {
     async *bytes() {
       const stream = opened?.createReadStream({ start: 0, autoClose: false }) ?? createReadStream(path);
-      for await (const chunk of stream as AsyncIterable<Buffer>) {
-        sizeBytes += chunk.length;
-        // It may grow while it is read.
-        if (sizeBytes > bytesMax) throw tooLarge(path, sizeBytes, bytesMax);
-        hash.update(chunk);
-        yield chunk;
+      try {
+        for await (const chunk of stream as AsyncIterable<Buffer>) {
+          sizeBytes += chunk.length;
+          // It may grow while it is read.
+          if (sizeBytes > bytesMax) throw tooLarge(path, sizeBytes, bytesMax);
+          hash.update(chunk);
+          yield chunk;
+        }
+      } catch (error) {
+        throw orAway(error, path);
       }
     },
     fingerprint: () => ({ contentHash: hash.digest("hex"), sizeBytes }),
@@ -162,6 +174,7 @@ async function openSource({ path, opened }: SourceFile, bytesMax: number): Promi
 
 async function regularFile(path: string): Promise<Stats> {
   const info = await stat(path).catch((cause) => {
+    if (isMountAway(cause)) throw orAway(cause, path);
     const why = cause.code === "ENOENT" ? "no such file" : `it cannot be opened: ${messageOf(cause)}`;
     throw new QuarryError("not_found", `${path}: ${why}`, { cause });
   });

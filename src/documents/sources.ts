@@ -4,10 +4,12 @@ import { isQuarryError } from "../errors.ts";
 import type { DocumentQueues } from "./queues.ts";
 import { removeDocuments } from "./remove.ts";
 
-/** Whose documents, and of which collection; of all, unless said. */
+/** Whose documents, and of which collection and machine; of all, unless said. */
 export interface Place {
   readonly tenant: string;
   readonly collection?: string | undefined;
+  /** Those of which nobody said where they were seen count too. */
+  readonly seenOn?: string | undefined;
 }
 
 /** Which of them: this one, with this source, below this folder, older than that but for some, or all. */
@@ -95,9 +97,9 @@ export async function moveSource(
 
 async function moveOne(parts: Parts, place: Place, id: string, source: string): Promise<void> {
   const { database } = parts;
-  const { mark, now } = database.dialect;
-  const sql = `update documents set source = ${mark(2)}, filename = ${mark(3)}, updated_at = ${now} where id = ${mark(4)}`;
-  const params = [database.now(), source, basename(source).slice(0, 500), id];
+  const { mark, param, now } = database.dialect;
+  const sql = `update documents set source = ${mark(2)}, filename = ${mark(3)}, seen_on = coalesce(seen_on, ${param(4, "text")}), updated_at = ${now} where id = ${mark(5)}`;
+  const params = [database.now(), source, basename(source).slice(0, 500), place.seenOn ?? null, id];
   try {
     await database.query({ name: "documents.move", sql }, params);
   } catch (error) {
@@ -112,11 +114,12 @@ async function moveOne(parts: Parts, place: Place, id: string, source: string): 
   }
 }
 
-function termsOf(database: Database, { tenant, collection }: Place, where: Where) {
+function termsOf(database: Database, { tenant, collection, seenOn }: Place, where: Where) {
   const { mark } = database.dialect;
   const params: unknown[] = [tenant];
   const terms = [`tenant = ${mark(1)}`];
   if (collection !== undefined) terms.push(`collection = ${mark(params.push(collection))}`);
+  if (seenOn !== undefined) terms.push(`(seen_on is null or seen_on = ${mark(params.push(seenOn))})`);
   if (where !== "all" && "id" in where)
     terms.push(database.dialect.isOneOf("id", params.push(database.dialect.keys([where.id])), "uuid"));
   if (where !== "all" && "source" in where) terms.push(`source = ${mark(params.push(where.source))}`);

@@ -16,6 +16,8 @@ export interface DocumentSummary {
   readonly tenant: string;
   readonly collection: string;
   readonly source: string;
+  /** The machine whose path the source is, where that is known. */
+  readonly seenOn: string | null;
   readonly mediaType: string | null;
   readonly sizeBytes: number;
   readonly pages: number | null;
@@ -79,7 +81,7 @@ const STATE = `case
   when exists (select 1 from task_queue_chunk as s where s.document_id = d.id and s.vector_status = 'completed') then 'partial'
   else 'failed' end`;
 
-const COLUMNS = `d.id, d.filename, d.title, d.tenant, d.collection, d.source, d.media_type, d.size_bytes, d.total_pages,
+const COLUMNS = `d.id, d.filename, d.title, d.tenant, d.collection, d.source, d.seen_on, d.media_type, d.size_bytes, d.total_pages,
   d.ocr_status, d.vector_index_status, d.graphrag_index_status, coalesce(d.ocr_error, d.vector_error, d.graphrag_error) as error,
   d.metadata, d.replaced_by, d.created_at, (select coalesce(sum(p.chunk_count), 0) from task_queue_page as p where p.document_id = d.id) as chunks,
   ${STATE} as state`;
@@ -209,6 +211,7 @@ function summaryOf(row: Row): DocumentSummary {
     tenant: String(row.tenant),
     collection: String(row.collection),
     source: String(row.source),
+    seenOn: row.seen_on as string | null,
     mediaType: row.media_type as string | null,
     sizeBytes: Number(row.size_bytes),
     pages: row.total_pages === null ? null : Number(row.total_pages),

@@ -58,7 +58,7 @@ export const JOBS_LISTED_MAX = 1_000;
 /** In a list; a page of whole texts could be larger than a string may be. */
 export const TEXT_LISTED_CHARS_MAX = 5_000;
 
-const COLUMNS = [
+export const JOB_COLUMNS = [
   "id",
   "rule_id",
   "status",
@@ -149,7 +149,7 @@ function tablesOf(status: JobStatus | undefined): string[] {
 
 function selectFrom(database: Database, table: string, isListed = false): string {
   const never = database.dialect.name === "postgres" ? "null::timestamptz" : "null";
-  const columns = COLUMNS.map((name) =>
+  const columns = JOB_COLUMNS.map((name) =>
     isListed && name === "input_text"
       ? `substr(input_text, 1, ${TEXT_LISTED_CHARS_MAX}) as input_text`
       : name,
@@ -157,6 +157,7 @@ function selectFrom(database: Database, table: string, isListed = false): string
   return `select ${columns.join(", ")}, ${table === JOBS ? "run_after" : never} as run_after`;
 }
 
-function jobOf(row: Row): EmbeddingJob {
-  return Object.fromEntries([...COLUMNS, "run_after"].map((name) => [name, row[name] ?? null])) as never;
+/** Its columns from a row that may have more. */
+export function jobOf(row: Row): EmbeddingJob {
+  return Object.fromEntries([...JOB_COLUMNS, "run_after"].map((name) => [name, row[name] ?? null])) as never;
 }

@@ -6,7 +6,15 @@ import { firstProblem } from "../problems.ts";
 import type { Queue } from "../queue/declaration.ts";
 import { openQueue, type QueueStore } from "../queue/store.ts";
 import { DeadLetters } from "./dead-letters.ts";
-import { type EmbeddingJob, type JobListOptions, type JobPage, listJobs, readJobs } from "./job-rows.ts";
+import {
+  type EmbeddingJob,
+  JOB_COLUMNS,
+  type JobListOptions,
+  type JobPage,
+  jobOf,
+  listJobs,
+  readJobs,
+} from "./job-rows.ts";
 import { JOB_PRIORITIES, type JobPayload } from "./queue.ts";
 import { type EmbeddingStats, readStats } from "./stats.ts";
 import { hashOf, knownVectors } from "./twins.ts";
@@ -69,12 +77,11 @@ export class EmbeddingJobs {
     const fresh = rows.filter((row) => !known.has(row.text_hash));
     const answered = rows.filter((row) => known.has(row.text_hash));
     try {
-      if (answered.length === 0) await this.#store.enqueue(fresh);
-      else
-        await database.transaction(async (transaction) => {
-          for (const row of answered) await this.#insertAnswered(transaction, row, known.get(row.text_hash)!);
-          if (fresh.length > 0) await this.#store.within(transaction).enqueue(fresh);
-        });
+      if (answered.length === 0) return await this.#insertFresh(fresh);
+      await database.transaction(async (transaction) => {
+        for (const row of answered) await this.#insertAnswered(transaction, row, known.get(row.text_hash)!);
+        if (fresh.length > 0) await this.#store.within(transaction).enqueue(fresh);
+      });
     } catch (error) {
       throw asMissingReference(error);
     }
@@ -82,6 +89,12 @@ export class EmbeddingJobs {
       database,
       rows.map((row) => row.id),
     );
+  }
+
+  /** As they were written, which saves reading them: they have nothing yet but what they were given. */
+  async #insertFresh(rows: readonly JobRow[]): Promise<EmbeddingJob[]> {
+    const enqueued = await this.#store.enqueue(rows, { returning: JOB_COLUMNS });
+    return enqueued.map(({ row }) => ({ ...jobOf(row!), embedding_vector: null }));
   }
 
   /** With its vector, once there is one. */

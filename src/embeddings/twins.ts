@@ -18,10 +18,16 @@ export async function knownVectors(
   const hashes = isPostgres ? "unnest($1::text[]) as h(value)" : "json_each(?1) as h";
   // By the hash and nothing else: an index on the status finds every job that was ever done.
   const isDone = database.dialect.check("t.status = 'completed'");
-  const sql = `select h.value as hash, j.embedding_vector as vector from ${hashes} join embedding_jobs as j on j.id = (select t.id from embedding_jobs as t where t.text_hash = h.value and t.embedding_model = ${database.dialect.mark(2)} and ${isDone} limit 1)`;
+  // A scalar sub-select, which no planner can turn into a join with all jobs there are.
+  const twin = `select t.embedding_vector from embedding_jobs as t where t.text_hash = h.value and t.embedding_model = ${database.dialect.mark(2)} and ${isDone} limit 1`;
+  const sql = `select h.value as hash, (${twin}) as vector from ${hashes}`;
   const rows = await session.query({ name: "embeddings.twins", sql }, [
     database.dialect.keys([...new Set(asked.hashes)]),
     asked.model,
   ]);
-  return new Map(rows.map((row) => [String(row.hash), fromStored(row.vector)!]));
+  return new Map(
+    rows.flatMap(({ hash: found, vector }) =>
+      vector === null ? [] : [[String(found), fromStored(vector)!]],
+    ),
+  );
 }

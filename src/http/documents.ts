@@ -17,6 +17,7 @@ const Summary = z
     tenant: z.string(),
     collection: z.string(),
     source: z.string().describe("Where it came from; the same source again is a new version."),
+    seenOn: z.string().nullable().describe("The machine whose path the source is, where that is known."),
     mediaType: z.string().nullable(),
     sizeBytes: z.int(),
     pages: z.int().nullable(),

@@ -31,8 +31,11 @@ export async function rename(parts: ItemParts, job: Job<"rename">): Promise<Resu
   const from = await realPath(job.payload.old_path);
   const to = await (isFolder ? realFolder : realPath)(job.payload.new_path);
   const followed = await followItems(parts, job, { from, to });
-  const { tenant, collection } = job;
-  return { moved: await parts.documents.move({ tenant, collection }, { from, to, isFolder }), followed };
+  const { tenant, collection, seenOn } = job;
+  return {
+    moved: await parts.documents.move({ tenant, collection, seenOn }, { from, to, isFolder }),
+    followed,
+  };
 }
 
 /**

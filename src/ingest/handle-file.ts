@@ -10,9 +10,12 @@ import { realPath } from "./scan.ts";
 export async function handleFile(parts: ItemParts, job: Job<"file">): Promise<Result> {
   const { file_path: path } = job.payload;
   const source = await realPath(path);
-  const isGone = job.payload.as_found === true ? !(await isFile(path)) : job.op === "delete";
-  if (isGone) return removeSource(parts, job, source);
-  return takeIn(parts, job, { path, source, filename: basename(path) });
+  const isFound = job.payload.as_found === true;
+  if (isFound ? await isFile(path) : job.op !== "delete")
+    return takeIn(parts, job, { path, source, seenOn: parts.machine, filename: basename(path) });
+  // Who looked for it can speak for this machine only; who deletes it without naming a machine means it everywhere.
+  const seenOn = job.seenOn ?? (isFound ? parts.machine : undefined);
+  return removeSource(parts, { ...job, seenOn }, source);
 }
 
 /** What cannot be looked at may be there. */
@@ -26,7 +29,7 @@ export async function isFile(path: string): Promise<boolean> {
 export async function takeIn(
   parts: ItemParts,
   job: Pick<Job, "claim" | "tenant" | "collection" | "metadata" | "isRetried" | "payload" | "signal">,
-  document: Pick<NewDocument, "path" | "source" | "filename" | "title"> & {
+  document: Pick<NewDocument, "path" | "source" | "seenOn" | "filename" | "title"> & {
     metadata?: Record<string, unknown>;
   },
 ): Promise<Result> {
@@ -66,8 +69,8 @@ async function noteDocument(
 
 export async function removeSource(
   { documents }: ItemParts,
-  { tenant, collection }: Pick<Job, "tenant" | "collection">,
+  { tenant, collection, seenOn }: Pick<Job, "tenant" | "collection" | "seenOn">,
   source: string,
 ): Promise<Result> {
-  return { removed: await documents.removeFrom({ tenant, collection }, { source }) };
+  return { removed: await documents.removeFrom({ tenant, collection, seenOn }, { source }) };
 }

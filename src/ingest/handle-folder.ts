@@ -41,13 +41,13 @@ export async function handleProject(parts: ItemParts, job: Job<"project">): Prom
 /** Files that were found and wait in line would bring the folder back, so they go first. */
 async function removeBelow(
   { documents, items }: ItemParts,
-  { id, tenant, collection }: Job,
+  { id, tenant, collection, seenOn }: Job,
   root: string,
 ): Promise<Result> {
   const folder = await realFolder(root);
   let cancelled = 0;
   for await (const open of items.cancelAt(folder, { before: id })) cancelled += open.length;
-  const removed = await documents.removeFrom({ tenant, collection }, { folder });
+  const removed = await documents.removeFrom({ tenant, collection, seenOn }, { folder });
   // What came after this was asked for stands, though it was quicker.
   await items.repeatAfter(id, folder);
   return { removed, cancelled };
@@ -65,7 +65,7 @@ async function scanAll(
     item_type: "file",
     op,
     // By the time that it is worked on, the file may have come or gone: what is found then counts.
-    payload: { file_path: path, seen_on: parts.machines.host, as_found: true, ...again },
+    payload: { file_path: path, seen_on: parts.machine, as_found: true, ...again },
     tenant_id: job.tenant,
     collection: job.collection,
     priority,
@@ -93,7 +93,9 @@ async function scanAll(
     if (batch.length >= ITEMS_PER_WRITE) await write();
   }
   let gone = 0;
-  for await (const rows of parts.documents.from(job, { folder: await realFolder(root) })) {
+  // What another machine has under this path is not to be seen from here.
+  const here = { ...job, seenOn: parts.machine };
+  for await (const rows of parts.documents.from(here, { folder: await realFolder(root) })) {
     for (const { source } of rows) {
       if (await isFile(source)) continue;
       gone++;

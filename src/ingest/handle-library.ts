@@ -2,12 +2,14 @@ import { stat } from "node:fs/promises";
 import { basename, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { QuarryError } from "../errors.ts";
+import { isMountAway, orAway } from "../mounts.ts";
 import { fetchToFile } from "./fetch.ts";
 import type { ItemParts, Job, Result } from "./handle.ts";
 import { takeIn } from "./handle-file.ts";
 import type { NewItem } from "./items.ts";
 import { temporaryName } from "./keys.ts";
-import { cancelBelow, libraryDocuments } from "./library-documents.ts";
+import { cancelBelow, type LibraryDocument, libraryDocuments } from "./library-documents.ts";
+import { isFileUrl } from "./payloads.ts";
 import { PRIORITIES } from "./queue.ts";
 import { realFolder, realPath } from "./scan.ts";
 
@@ -27,7 +29,7 @@ export async function handleLibrary(parts: ItemParts, given: Job<"library">): Pr
 }
 
 function localPath(url: string | undefined): string | undefined {
-  if (url === undefined || !/^file:/i.test(url)) return undefined;
+  if (url === undefined || !isFileUrl(url)) return undefined;
   try {
     return fileURLToPath(url);
   } catch (cause) {
@@ -44,7 +46,7 @@ async function fromInternet(parts: ItemParts, job: Job<"library">, url: string):
   const { filename, remove } = await fetchToFile(url, { ...parts.library, file, signal: job.signal });
   try {
     const taken = await takeIn(parts, job, { path: file, source, filename, title: `${name} ${version}` });
-    return { ...taken, replaced: await removeOthers(parts, job, source) };
+    return { ...taken, replaced: await removeOthers(parts, job, { source, seenOn: undefined }) };
   } finally {
     await remove();
   }
@@ -52,13 +54,15 @@ async function fromInternet(parts: ItemParts, job: Job<"library">, url: string):
 
 /** A folder is scanned like any other; a file is the whole documentation. */
 async function fromPath(parts: ItemParts, job: Job<"library">, given: string): Promise<Result> {
-  const info = await stat(given).catch(() => {
+  const info = await stat(given).catch((error) => {
+    if (isMountAway(error)) throw orAway(error, given);
     throw new QuarryError("not_found", `${given}: no such file or folder`);
   });
   const path = await (info.isFile() ? realPath : realFolder)(given);
   if (info.isFile()) {
-    const taken = await takeIn(parts, job, { path, source: path, filename: basename(path) });
-    return { ...taken, replaced: await removeOthers(parts, job, path) };
+    const seenOn = parts.machine;
+    const taken = await takeIn(parts, job, { path, source: path, seenOn, filename: basename(path) });
+    return { ...taken, replaced: await removeOthers(parts, job, { source: path, seenOn }) };
   }
   const shared = {
     tenant_id: job.tenant,
@@ -70,21 +74,24 @@ async function fromPath(parts: ItemParts, job: Job<"library">, given: string): P
     ...shared,
     item_type: "folder",
     op: "ingest",
-    payload: { folder_path: path, seen_on: parts.machines.host },
+    payload: { folder_path: path, seen_on: parts.machine },
     priority: job.priority,
   };
   const { queue_id: id } = await parts.items.enqueue(folder);
   // What came from elsewhere goes after what comes now.
   let replaced = 0;
-  for await (const sources of libraryDocuments(parts.database, job, job.payload.library_name)) {
-    const old = sources.filter((source) => !source.startsWith(path.endsWith(sep) ? path : path + sep));
+  const start = path.endsWith(sep) ? path : path + sep;
+  for await (const documents of libraryDocuments(parts.database, job, job.payload.library_name)) {
+    const old = documents.filter(
+      ({ source, seenOn }) => !source.startsWith(start) || !isHere(parts, { seenOn }),
+    );
     replaced += old.length;
     await parts.items.enqueueMany(
-      old.map((source) => ({
+      old.map(({ id }) => ({
         ...shared,
         item_type: "delete_document",
         op: "delete",
-        payload: { document_id: source },
+        payload: { document_id: id },
         priority: PRIORITIES.deferred,
       })),
     );
@@ -93,8 +100,17 @@ async function fromPath(parts: ItemParts, job: Job<"library">, given: string): P
 }
 
 /** The new text can be searched by now. */
-function removeOthers(parts: ItemParts, job: Job<"library">, kept: string): Promise<number> {
-  return removeWhere(parts, job, (source) => source !== kept);
+function removeOthers(
+  parts: ItemParts,
+  job: Job<"library">,
+  kept: { source: string; seenOn: string | undefined },
+): Promise<number> {
+  return removeWhere(parts, job, ({ source, seenOn }) => source !== kept.source || seenOn !== kept.seenOn);
+}
+
+/** One of which nobody said where it was seen is what any machine finds under its path. */
+function isHere({ machine }: ItemParts, { seenOn }: { seenOn: string | undefined }): boolean {
+  return seenOn === undefined || seenOn === machine;
 }
 
 async function removeLibrary(parts: ItemParts, job: Job<"library">): Promise<Result> {
@@ -111,13 +127,14 @@ async function removeLibrary(parts: ItemParts, job: Job<"library">): Promise<Res
 async function removeWhere(
   { database, documents }: ItemParts,
   job: Job<"library">,
-  isMeant: (source: string) => boolean,
+  isMeant: (document: LibraryDocument) => boolean,
 ): Promise<number> {
+  const { tenant, collection } = job;
   let removed = 0;
-  for await (const sources of libraryDocuments(database, job, job.payload.library_name)) {
-    for (const source of sources.filter(isMeant)) {
+  for await (const found of libraryDocuments(database, job, job.payload.library_name)) {
+    for (const { source, seenOn } of found.filter(isMeant)) {
       job.signal.throwIfAborted();
-      removed += await documents.removeFrom(job, { source });
+      removed += await documents.removeFrom({ tenant, collection, seenOn }, { source });
     }
   }
   return removed;

@@ -4,14 +4,13 @@ import type { SearchableDocuments } from "../documents/searchable.ts";
 import { QuarryError } from "../errors.ts";
 import type { Task } from "../queue/held.ts";
 import type { Ticket } from "../queue/outcome.ts";
-import { leaveToOthers, type Machines } from "./elsewhere.ts";
 import { handleContent } from "./handle-content.ts";
 import { deleteDocument, deleteTenant, rename } from "./handle-documents.ts";
 import { handleFile } from "./handle-file.ts";
 import { handleFolder, handleProject } from "./handle-folder.ts";
 import { handleLibrary } from "./handle-library.ts";
 import type { Items } from "./items.ts";
-import { checkedPayload, checkOperation, type Payload } from "./payloads.ts";
+import { checkedPayload, checkOperation, type Payload, seenOnOf } from "./payloads.ts";
 import type { ItemPayload, ItemType, Operation } from "./queue.ts";
 
 /** What the handlers of items work with. */
@@ -25,7 +24,8 @@ export interface ItemParts {
   /** Folders that are not entered, such as our own data folder. */
   readonly except: readonly string[];
   readonly library: LibrarySettings;
-  readonly machines: Machines;
+  /** This one's name; undefined where there is only one. */
+  readonly machine: string | undefined;
 }
 
 export interface LibrarySettings {
@@ -38,6 +38,7 @@ export interface LibrarySettings {
 export interface Job<Type extends ItemType = ItemType> {
   readonly id: string;
   readonly claim: Ticket;
+  readonly type: Type;
   readonly op: Operation;
   readonly tenant: string;
   readonly collection: string;
@@ -45,6 +46,8 @@ export interface Job<Type extends ItemType = ItemType> {
   /** What failed before is tried again: somebody asked for it, or it is not the first attempt. */
   readonly isRetried: boolean;
   readonly payload: Payload<Type>;
+  /** The machine whose path it is about; undefined where it is about none, or nobody said. */
+  readonly seenOn: string | undefined;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly signal: AbortSignal;
 }
@@ -53,22 +56,28 @@ export interface Job<Type extends ItemType = ItemType> {
 export type Result = Record<string, unknown>;
 
 /** Others write items too, so everything is checked again. */
-export async function handleItem(parts: ItemParts, task: Task<ItemPayload>): Promise<Result> {
+export function jobOf(task: Task<ItemPayload>): Job {
   const { item_type: type, op, payload_json: json } = task.row;
   checkOperation(type, op);
-  const job = {
+  const payload = checkedPayload(type, parsed("payload_json", json));
+  return {
     id: String(task.key),
     claim: task,
+    type,
     op,
     tenant: task.row.tenant_id,
     collection: task.row.collection,
     priority: task.row.priority,
     isRetried: task.attempt > 1 || task.row.last_enqueue === "retried",
-    payload: checkedPayload(type, parsed("payload_json", json)),
+    payload,
+    seenOn: seenOnOf(type, payload),
     metadata: parsed("metadata", task.row.metadata ?? "{}") as Record<string, unknown>,
     signal: task.signal,
   };
-  await leaveToOthers(parts.machines, job);
+}
+
+export async function handleItem(parts: ItemParts, job: Job): Promise<Result> {
+  const { type } = job;
   switch (type) {
     case "content":
       return handleContent(parts, job as Job<"content">);

@@ -1,5 +1,4 @@
 import { stat } from "node:fs/promises";
-import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { isQuarryError } from "../errors.ts";
 import type { EnqueuedItem, Items, NewItem } from "./items.ts";
@@ -22,9 +21,9 @@ export interface Ingested {
   readonly refused: readonly { readonly path: string; readonly why: string }[];
 }
 
-/** Puts files and folders into line. One that cannot be taken does not keep the others out. */
+/** Puts files and folders of this machine into line. One that cannot be taken does not keep the others out. */
 export async function ingest(
-  items: Items,
+  { items, machine }: { items: Items; machine: string | undefined },
   paths: readonly string[],
   options: IngestOptions = {},
 ): Promise<Ingested> {
@@ -32,7 +31,7 @@ export async function ingest(
   const refused: { path: string; why: string }[] = [];
   for (const path of paths) {
     try {
-      taken.push({ path, item: await itemFor(path, options) });
+      taken.push({ path, item: await itemFor(path, { ...options, machine }) });
     } catch (error) {
       if (isQuarryError(error)) throw error;
       refused.push({ path, why: whyNotOpened(error) });
@@ -42,10 +41,13 @@ export async function ingest(
   return { items: taken.map(({ path }, position) => ({ path, ...enqueued[position]! })), refused };
 }
 
-async function itemFor(path: string, options: IngestOptions): Promise<NewItem> {
+async function itemFor(
+  path: string,
+  options: IngestOptions & { machine: string | undefined },
+): Promise<NewItem> {
   const full = resolve(path);
   const isFolder = (await stat(full)).isDirectory();
-  const more = { seen_on: hostname(), ...(options.isRetried && { retry: true }) };
+  const more = { seen_on: options.machine, ...(options.isRetried && { retry: true }) };
   return {
     item_type: isFolder ? "folder" : "file",
     op: "ingest",

@@ -19,7 +19,7 @@ import {
 } from "./items-progress.ts";
 import { idempotencyKey } from "./keys.ts";
 import { laterItemsAt, OPEN, type OpenItem, openItems, openItemsAt } from "./open-items.ts";
-import { checkedPayload, checkOperation } from "./payloads.ts";
+import { checkedPayload, checkOperation, seenOnOf } from "./payloads.ts";
 import { describeProject } from "./project.ts";
 import {
   type ItemPayload,
@@ -172,6 +172,13 @@ export class Items {
     return (await this.#database.query({ name: "items.note", sql }, params)).length > 0;
   }
 
+  /** From now on only the workers of that machine take it. */
+  async reserve(claim: Ticket, machine: string): Promise<void> {
+    const { mark } = this.#database.dialect;
+    const sql = `update unified_queue set seen_on = ${mark(1)} where queue_id = ${mark(2)} and lease_token = ${mark(3)} and status = 'in_progress'`;
+    await this.#database.query({ name: "items.reserve", sql }, [machine, claim.key, claim.token]);
+  }
+
   /** Puts an item back into line that failed or is done, with fresh counters. */
   async retry(id: string): Promise<Item> {
     await this.#markRetried({ queue_id: id });
@@ -298,6 +305,7 @@ export class Items {
       max_retries: maxRetries,
       lease_ms: LEASES_MS[item.item_type] ?? null,
       parent_id: item.parent_id ?? null,
+      seen_on: seenOnOf(item.item_type, payload) ?? "",
     };
   }
 
@@ -311,7 +319,11 @@ export class Items {
       byKey.set(keyOf(row), { ...row, priority, queue_id: before?.queue_id ?? row.queue_id });
     }
     for (const row of byKey.values())
-      row.fair_tag = await tags.next(String(row.tenant_id), Number(row.priority));
+      row.fair_tag = await tags.next({
+        tenant: String(row.tenant_id),
+        priority: Number(row.priority),
+        seenOn: String(row.seen_on),
+      });
     const found = new Map<string, Row>();
     // Two calls that share keys lock them in the same order.
     const all = [...byKey.values()].sort((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
@@ -345,7 +357,7 @@ function upsertStatement({ dialect }: Database): Statement {
       "idempotency_key",
       "payload_json",
     ],
-    ...["metadata", "branch", "max_retries", "lease_ms", "parent_id", "fair_tag"],
+    ...["metadata", "branch", "max_retries", "lease_ms", "parent_id", "fair_tag", "seen_on"],
   ];
   const values: Record<string, string> = {
     ...Object.fromEntries(given.map((name) => [name, source.column(name, "plain")])),
@@ -369,6 +381,7 @@ function upsertStatement({ dialect }: Database): Statement {
     metadata: unlessRunning("metadata"),
     branch: unlessRunning("branch"),
     max_retries: unlessRunning("max_retries"),
+    seen_on: unlessRunning("seen_on"),
     priority: unlessRunning("priority", `case when ${isWaiting} then ${highest} else excluded.priority end`),
     // Who moves up to another priority stands in another line.
     fair_tag: unlessRunning(

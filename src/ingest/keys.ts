@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import type { Payload } from "./payloads.ts";
+import { type Payload, seenOnOf } from "./payloads.ts";
 import type { ItemType } from "./queue.ts";
 
 /** What makes two items mean the same thing. */
@@ -17,13 +17,15 @@ const IDENTIFIERS: { readonly [Type in ItemType]: (payload: Payload<Type>) => st
 
 const HASH_CHARS = 16;
 
-/** `{item_type}:{collection}:{identifier_hash}` */
+/** `{item_type}:{collection}:{identifier_hash}`. Under one path two machines may have two files; a library is one, wherever it comes from. */
 export function idempotencyKey<Type extends ItemType>(
   type: Type,
   collection: string,
   payload: Payload<Type>,
 ): string {
-  return `${type}:${collection}:${shortHash(IDENTIFIERS[type](payload))}`;
+  const seenOn = type === "library" ? undefined : seenOnOf(type, payload);
+  const identifier = IDENTIFIERS[type](payload);
+  return `${type}:${collection}:${shortHash(seenOn === undefined ? identifier : `${seenOn}:${identifier}`)}`;
 }
 
 export function shortHash(text: string): string {

@@ -2,8 +2,9 @@ import { attempt } from "../outcomes.ts";
 import type { Queue } from "../queue/declaration.ts";
 import type { Task } from "../queue/held.ts";
 import { defineLane, type LaneDeclaration } from "../queue/lane.ts";
-import { done, type Outcome } from "../queue/outcome.ts";
-import { handleItem, type ItemParts } from "./handle.ts";
+import { done, type Outcome, released } from "../queue/outcome.ts";
+import { isLeftToOthers } from "./elsewhere.ts";
+import { handleItem, type ItemParts, jobOf } from "./handle.ts";
 import type { ItemPayload, ItemQueues } from "./queue.ts";
 
 /**
@@ -30,6 +31,8 @@ export function itemLanes(
 }
 
 async function work(parts: ItemParts, task: Task<ItemPayload>): Promise<Outcome> {
-  const result = await handleItem(parts, task);
+  const job = jobOf(task);
+  if (await isLeftToOthers(parts, job)) return released();
+  const result = await handleItem(parts, job);
   return done({ result_json: JSON.stringify(result) });
 }

@@ -173,8 +173,9 @@ class Run {
   ): Promise<LegacyRecord[]> {
     const rows: Row[] = [];
     for (const { item } of items) {
-      const tag = await this.#tags.next(String(item.tenant_id), Number(item.priority));
-      rows.push({ ...item, fair_tag: tag });
+      const { tenant_id: tenant, priority } = item;
+      const line = { tenant: String(tenant), priority: Number(priority), seenOn: "" };
+      rows.push({ ...item, fair_tag: await this.#tags.next(line) });
     }
     const merged = await this.#merge.run(this.#session, rows);
     return items.map(({ id, key }, index) => {

@@ -4,26 +4,39 @@ import type { Items } from "./items.ts";
 
 const PAGE = 200;
 
-/** Where the current documents of a library came from, a page at a time; those on a page may be deleted. */
+export interface LibraryDocument {
+  readonly id: string;
+  /** Where it came from, and on which machine, where that is known. */
+  readonly source: string;
+  readonly seenOn: string | undefined;
+}
+
+/** The current documents of a library, a page at a time; those on a page may be deleted. */
 export async function* libraryDocuments(
   database: Database,
   { tenant, collection }: { tenant: string; collection: string },
   name: string,
-): AsyncGenerator<string[]> {
+): AsyncGenerator<LibraryDocument[]> {
   const { mark } = database.dialect;
-  // $1 tenant, $2 collection, $3 name, $4 the source before.
-  const sql = `select source from documents where tenant = ${mark(1)} and collection = ${mark(2)} and metadata ->> 'library_name' = ${mark(3)} and source > ${mark(4)} and replaced_by is null order by source limit ${PAGE}`;
-  for (let after = ""; ; ) {
+  // $1 tenant, $2 collection, $3 name, $4 the source before, $5 its machine.
+  const machine = "coalesce(seen_on, '')";
+  const sql = `select id, source, seen_on from documents where tenant = ${mark(1)} and collection = ${mark(2)} and metadata ->> 'library_name' = ${mark(3)} and (source, ${machine}) > (${mark(4)}, ${mark(5)}) and replaced_by is null order by source, ${machine} limit ${PAGE}`;
+  for (let after = ["", ""]; ; ) {
     const rows = await database.query({ name: "libraries.documents", sql }, [
       tenant,
       collection,
       name,
-      after,
+      ...after,
     ]);
-    const sources = rows.map((row) => String(row.source));
-    if (sources.length > 0) yield sources;
+    const found = rows.map((row) => ({
+      id: String(row.id),
+      source: String(row.source),
+      seenOn: (row.seen_on as string | null) ?? undefined,
+    }));
+    if (found.length > 0) yield found;
     if (rows.length < PAGE) return;
-    after = sources.at(-1)!;
+    const { source, seenOn = "" } = found.at(-1)!;
+    after = [source, seenOn];
   }
 }
 

@@ -28,7 +28,7 @@ export interface OpenItem {
 
 /**
  * Items of a file or folder, and of all below it, that came before another item, or that this one has made itself if
- * these are asked for too; in that one's tenant and collection. A page at a time; those on a page may be deleted.
+ * these are asked for too; in that one's tenant and collection, and on its machine. A page at a time; those on a page may be deleted.
  */
 export function openItemsAt(
   database: Database,
@@ -56,6 +56,9 @@ export function laterItemsAt(
   return itemsAt(database, path, { other: after, statuses, came, name: "items.after" });
 }
 
+/** What nobody reserved may be meant for either. */
+const IS_SAME_MACHINE = "(u.seen_on = d.seen_on or u.seen_on = '' or d.seen_on = '')";
+
 /** Asked for together, because an item may go from one status to another while pages are turned. */
 async function* itemsAt(
   database: Database,
@@ -69,7 +72,7 @@ async function* itemsAt(
 ): AsyncGenerator<OpenItem[]> {
   const { mark } = database.dialect;
   // $1 the other item, $2 the id before.
-  const sql = `select u.queue_id, u.item_type, u.op, u.priority, u.payload_json, u.metadata from unified_queue as d join unified_queue as u on u.tenant_id = d.tenant_id and u.collection = d.collection where d.queue_id = ${mark(1)} and u.queue_id <> d.queue_id and u.item_type in ('file', 'folder') and u.${isOneOf(statuses)} and ${came} and u.queue_id > ${mark(2)} order by u.queue_id limit ${PAGE}`;
+  const sql = `select u.queue_id, u.item_type, u.op, u.priority, u.payload_json, u.metadata from unified_queue as d join unified_queue as u on u.tenant_id = d.tenant_id and u.collection = d.collection where d.queue_id = ${mark(1)} and u.queue_id <> d.queue_id and ${IS_SAME_MACHINE} and u.item_type in ('file', 'folder') and u.${isOneOf(statuses)} and ${came} and u.queue_id > ${mark(2)} order by u.queue_id limit ${PAGE}`;
   const start = path.endsWith(sep) ? path : path + sep;
   for await (const rows of pages(database, { name: [name, ...statuses].join("."), sql }, [other]))
     yield rows.flatMap((row) => {

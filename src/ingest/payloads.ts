@@ -64,11 +64,25 @@ export const PAYLOADS = {
   rename: z.looseObject({
     old_path: path,
     new_path: path,
+    seen_on: seenOn,
     is_folder: z.boolean().default(false),
   }),
 } as const satisfies Record<ItemType, z.ZodType>;
 
 export type Payload<Type extends ItemType> = z.output<(typeof PAYLOADS)[Type]>;
+
+/** The machine whose path an item is about; undefined where it is about none, or nobody said. */
+export function seenOnOf(type: ItemType, payload: Readonly<Record<string, unknown>>): string | undefined {
+  if (!("seen_on" in PAYLOADS[type].shape)) return undefined;
+  // Documentation from the internet is the same from everywhere.
+  if (type === "library" && payload.source_path === undefined && !isFileUrl(payload.source_url))
+    return undefined;
+  return payload.seen_on as string | undefined;
+}
+
+export function isFileUrl(url: unknown): boolean {
+  return typeof url === "string" && /^file:/i.test(url);
+}
 
 /** One path has one spelling: /a/b, /a//b, /a/./b and /a/b/ are the same item and the same document. */
 function plainPath(given: string): string {

@@ -67,6 +67,9 @@ export interface ItemQueues {
   readonly oldest: Queue<ItemPayload>;
 }
 
+/** Names of the lanes that take items, and with them paths of the machine they run on. */
+export const ITEM_LANES = ["items", "items.oldest"] as const;
+
 const LEASE_MS = 5 * 60_000;
 /** A scan of a large folder takes long, and whoever repeats it does it all again. */
 export const LEASES_MS: Partial<Record<ItemType, number>> = {
@@ -76,7 +79,8 @@ export const LEASES_MS: Partial<Record<ItemType, number>> = {
 };
 const DAY_MS = 24 * 3_600_000;
 
-export function itemQueues(): ItemQueues {
+/** Without a machine's name there is only one, and it takes every item. */
+export function itemQueues({ machine }: { machine?: string | undefined } = {}): ItemQueues {
   const shared = {
     table: "unified_queue",
     key: { column: "queue_id", type: "text" },
@@ -98,6 +102,7 @@ export function itemQueues(): ItemQueues {
     attempts: { count: "failures", max: "max_retries" },
     lease: { ms: LEASE_MS, column: "lease_ms" },
     retry: exponential({ baseMs: 5_000, capMs: 300_000 }),
+    ...(machine !== undefined && { reserved: { column: "seen_on", for: machine } }),
     reads: [
       ...["item_type", "op", "tenant_id", "collection", "priority", "payload_json", "metadata", "branch"],
       "last_enqueue",
@@ -108,9 +113,9 @@ export function itemQueues(): ItemQueues {
   return {
     items: defineQueue<ItemPayload>({
       ...shared,
-      name: "items",
+      name: ITEM_LANES[0],
       order: [{ column: "priority", direction: "desc" }, "fair_tag", "created_at"],
     }),
-    oldest: defineQueue<ItemPayload>({ ...shared, name: "items.oldest", order: ["created_at"] }),
+    oldest: defineQueue<ItemPayload>({ ...shared, name: ITEM_LANES[1], order: ["created_at"] }),
   };
 }

@@ -1,6 +1,7 @@
 import { lstat, opendir, realpath } from "node:fs/promises";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { messageOf } from "../errors.ts";
+import { isMountAway, orAway } from "../mounts.ts";
 import { type IgnoreRules, ignoreRules } from "./ignore.ts";
 
 export type Found =
@@ -47,6 +48,7 @@ export async function* scan(paths: readonly string[], options: ScanOptions): Asy
         yield* scanFolder(full, { except, rules, depth: options.depthMax ?? Number.POSITIVE_INFINITY });
       } else yield { kind: "refused", path, why: "it is neither a file nor a folder" };
     } catch (error) {
+      if (isMountAway(error)) throw orAway(error, path);
       yield { kind: "refused", path, why: whyNotOpened(error) };
     }
   }
@@ -74,6 +76,7 @@ async function* scanFolder(folder: string, walk: Walk): AsyncGenerator<Found> {
       entries.push({ name: entry.name, kind });
     }
   } catch (error) {
+    if (isMountAway(error)) throw orAway(error, folder);
     yield { kind: "skipped", path: folder, why: whyNotOpened(error) };
     return;
   }
@@ -106,7 +109,10 @@ export function whySkipped(name: string, kind: "file" | "folder" | "other"): str
  * as far as the way is still there.
  */
 export async function realFolder(path: string): Promise<string> {
-  return realpath(path).catch(() => (dirname(path) === path ? path : realPath(path)));
+  return realpath(path).catch((error) => {
+    if (isMountAway(error)) throw orAway(error, path);
+    return dirname(path) === path ? path : realPath(path);
+  });
 }
 
 /** The same for a file, which may itself be a link. */

@@ -1,5 +1,4 @@
 import { stat } from "node:fs/promises";
-import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { pause } from "../clock.ts";
 import { isQuarryError, messageOf } from "../errors.ts";
@@ -23,6 +22,8 @@ export interface WatchItemsOptions {
   readonly items: Pick<Items, "enqueueMany" | "list" | "read">;
   readonly tenant?: string | undefined;
   readonly collection?: string | undefined;
+  /** This machine's name, where there are several. */
+  readonly machine?: string | undefined;
   /** Of what changes; 7 in a project and 5 elsewhere, unless said. */
   readonly priority?: number | undefined;
   readonly signal: AbortSignal;
@@ -152,11 +153,11 @@ export class WatchItems {
   }
 
   #itemOf({ item_type, op, priority, path, old_path, is_folder }: Draft): NewItem {
-    const { tenant, collection } = this.#options;
+    const { tenant, collection, machine: seen_on } = this.#options;
     const payload = {
-      file: { file_path: path, seen_on: hostname() },
-      folder: { folder_path: path, seen_on: hostname() },
-      rename: { old_path, new_path: path, is_folder },
+      file: { file_path: path, seen_on },
+      folder: { folder_path: path, seen_on },
+      rename: { old_path, new_path: path, is_folder, seen_on },
     }[item_type];
     return { item_type, op, payload, priority, tenant_id: tenant, collection };
   }

@@ -1,6 +1,7 @@
 import type { Quarry } from "../app.ts";
 import { EMBEDDING_QUEUE } from "../embeddings/queue.ts";
 import { messageOf } from "../errors.ts";
+import { ITEM_LANES } from "../ingest/queue.ts";
 import type { Log } from "../log.ts";
 import type { Crew } from "../queue/crew.ts";
 
@@ -61,10 +62,19 @@ export class Hands {
     }
   }
 
-  /** Somebody takes part in some of it only: then the rest is ours. */
+  /** Somebody takes part in some of it only, or cannot see the paths of this machine: then the rest is ours. */
   async #isDoneElsewhere(): Promise<boolean> {
-    const workers = await this.#quarry.workers();
-    const lanes = new Set(workers.filter(({ kind }) => kind === "process").flatMap(({ lanes: own }) => own));
+    const { machine } = this.#quarry.settings;
+    const workers = (await this.#quarry.workers()).filter(({ kind }) => kind === "process");
+    const lanes = new Set(
+      workers.flatMap(({ host, lanes: own }) =>
+        machine === undefined || host === machine ? own : own.filter((lane) => !isItemLane(lane)),
+      ),
+    );
     return this.#quarry.lanes.names.every((name) => name === EMBEDDING_QUEUE || lanes.has(name));
   }
+}
+
+function isItemLane(name: string): boolean {
+  return (ITEM_LANES as readonly string[]).includes(name);
 }

@@ -68,8 +68,9 @@ export function ingestPathTool({ quarry, hands, clock }: McpParts): Tool {
     output: Output,
     call: async ({ path, as_project: isProject, wait, ...place }, call) => {
       const item = await itemFor(path, isProject);
+      const payload = { ...item.payload, seen_on: quarry.settings.machine };
       const enqueued = await quarry.queue.enqueue({
-        ...item,
+        ...{ ...item, payload },
         tenant_id: place.tenant,
         collection: place.collection,
         priority: PRIORITIES.immediate,
@@ -88,7 +89,7 @@ export function ingestPathTool({ quarry, hands, clock }: McpParts): Tool {
   });
 }
 
-type PathItem = NewItem & { item_type: "file" | "folder" | "project"; path: string };
+type PathItem = NewItem & { item_type: "file" | "folder" | "project"; path: string; payload: object };
 
 /** By its real path, so that a file is the same document whichever way it came in. */
 async function itemFor(given: string, isProject: boolean): Promise<PathItem> {

@@ -16,6 +16,8 @@ export interface CrewSettings {
   /** How often the janitor goes round. */
   readonly checkEveryMs: number;
   readonly staleMs: number;
+  /** What the machine is called among those at work; as its host, unless said. */
+  readonly machine?: string | undefined;
   readonly pollMs: number;
   readonly graceMs?: number;
   readonly log?: Log;
@@ -55,7 +57,10 @@ export class Crew {
       log: this.#log,
     });
     this.#pauses = new Pauses(database);
-    this.#processes = new WorkerProcesses(database, { silentMs: settings.staleMs });
+    this.#processes = new WorkerProcesses(database, {
+      silentMs: settings.staleMs,
+      host: settings.machine,
+    });
   }
 
   /** Names of the lanes it runs. */

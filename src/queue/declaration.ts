@@ -40,6 +40,11 @@ export interface QueueDeclaration<Payload extends object = Record<string, unknow
   readonly only?: Readonly<Record<string, Literal>>;
   /** What must be true of a row before it may be claimed. Must be monotone: two workers may look at once. */
   readonly gate?: readonly Gate[];
+  /**
+   * A text column that says who alone may take a row; '' is anybody. `for` is who takes rows here: those that are theirs
+   * and those that are anybody's, in the queue's order.
+   */
+  readonly reserved?: { readonly column: string; readonly for: string };
   /** Which row is next. The key decides between equals. */
   readonly order?: readonly OrderTerm[];
   /** Rows of one group run one at a time, in the queue's order. `turn` is a boolean column of the table. */
@@ -118,7 +123,9 @@ export interface RollUpLevel {
 
 /** A checked declaration with its defaults filled in. */
 export interface Queue<Payload extends object = object>
-  extends Required<Omit<QueueDeclaration, "statuses" | "attempts" | "lease" | "group" | "retention">> {
+  extends Required<
+    Omit<QueueDeclaration, "statuses" | "attempts" | "lease" | "reserved" | "group" | "retention">
+  > {
   readonly statuses: StatusWords;
   readonly attempts: {
     readonly count: "failures" | "claims";
@@ -132,6 +139,7 @@ export interface Queue<Payload extends object = object>
     readonly unheldMs: number | undefined;
     readonly lostMessage: string | undefined;
   };
+  readonly reserved: { readonly column: string; readonly for: string } | undefined;
   readonly group: { readonly columns: readonly string[]; readonly turn: string } | undefined;
   readonly retention: { readonly doneMs?: number; readonly failedMs?: number } | undefined;
   /** Only for types: what a claim of this queue carries. */
@@ -166,6 +174,7 @@ export function defineQueue<Payload extends object = Record<string, unknown>>(
     only: declaration.only ?? {},
     gate: declaration.gate ?? [],
     order: declaration.order ?? (declaration.columns.createdAt ? [declaration.columns.createdAt] : []),
+    reserved: declaration.reserved,
     group: declaration.group,
     retry: declaration.retry ?? exponential({ baseMs: 1_000, capMs: 300_000 }),
     rollUp: declaration.rollUp ?? [],
@@ -199,6 +208,7 @@ export function columnsOf(queue: Queue): string[] {
     ...(queue.lease.column ? [queue.lease.column] : []),
     ...Object.keys(queue.only),
     ...queue.gate.map((gate) => gate.column),
+    ...(queue.reserved ? [queue.reserved.column] : []),
     ...queue.order.map((term) => (typeof term === "string" ? term : term.column)),
     ...(queue.group ? [...queue.group.columns, queue.group.turn] : []),
     ...(queue.rollUp[0] ? [queue.rollUp[0].via] : []),
@@ -293,6 +303,9 @@ function checkLimits(queue: Queue): void {
     fail(queue, 'attempts.again "once" needs a word for failed rows that are not tried again');
   if (queue.rollUp.length > ROLL_UP_LEVELS_MAX)
     fail(queue, `more than ${ROLL_UP_LEVELS_MAX} levels of roll-up`);
+  if (queue.reserved?.for === "") fail(queue, "reserved.for needs a name: '' is anybody");
+  // Whoever has a group's turn would hold it until they who may take the row come.
+  if (queue.reserved && queue.group) fail(queue, "a queue with reserved rows cannot have groups");
   if (queue.group && queue.group.columns.length === 0) fail(queue, "a group needs at least one column");
   if (queue.whenDone === "remove" && (queue.results.length > 0 || queue.rollUp.length > 0)) {
     fail(queue, "rows that are removed when done can neither keep results nor roll up to parents");

@@ -4,18 +4,31 @@ import { QuarryError } from "../errors.ts";
 import { uuidv7 } from "../ids.ts";
 import { kindOf, type Queue } from "./declaration.ts";
 import type { Key } from "./roll-up.ts";
-import { GROUP, KEY, PARENT } from "./statements.ts";
+import { GROUP, KEY, PARENT, TURN } from "./statements.ts";
 import { refuseUnstorable } from "./text.ts";
+import { beginsWithTurnSql, candidatesForTurns } from "./turns.ts";
 
 export interface Enqueued {
   readonly key: Key;
   /** False when a row with the same `dedupe` values was there already; `key` is that row's. */
   readonly isNew: boolean;
+  /** Of a new row, as the database has written it: the columns that were asked for, among others. */
+  readonly row?: Row;
 }
 
 export interface EnqueueOptions {
   /** Not before this much time has passed. */
   readonly delayMs?: number;
+  /** Columns to be handed back. */
+  readonly returning?: readonly string[];
+}
+
+/** How a statement of its own may save others. */
+interface Shortcuts {
+  /** Notifies with its commit. */
+  readonly notice?: string | undefined;
+  /** Rows that nobody of their group is before begin with the turn. Two that do so at once violate the index on turns. */
+  readonly takesTurns?: boolean;
 }
 
 const ROWS_PER_STATEMENT_MAX = 5_000;
@@ -32,10 +45,10 @@ export type Inserts = readonly Insert[];
 
 const STATEMENTS_CACHED_MAX = 200;
 
-interface InsertForm {
+interface InsertForm extends Shortcuts {
   readonly columns: readonly string[];
   readonly isDelayed: boolean;
-  readonly notice: string | undefined;
+  readonly returning: readonly string[];
 }
 
 /** Puts rows into one queue's table. Keeps the statements it has made, one per shape of row. */
@@ -67,27 +80,36 @@ export class Inserter {
     session: Session,
     inserts: Inserts,
     options: EnqueueOptions,
-    notice?: string,
+    shortcuts: Shortcuts = {},
   ): Promise<{ enqueued: Enqueued[]; written: Row[] }> {
     const enqueued: Enqueued[] = [];
     const written: Row[] = [];
+    const { delayMs, returning = [] } = options;
+    const delay = delayMs === undefined ? [] : [delayMs];
+    const isDelayed = delay.length > 0;
+    const takesTurns = shortcuts.takesTurns === true && this.#queue.group !== undefined && !isDelayed;
     for (const { columns, rows, positions } of inserts) {
-      const json = encode(this.#database, this.#queue, rows);
-      const delay = options.delayMs === undefined ? [] : [options.delayMs];
-      const statement = this.#statement({ columns, isDelayed: delay.length > 0, notice });
+      const json = encode(this.#database, this.#queue, takesTurns ? withTurns(this.#queue, rows) : rows);
+      const statement = this.#statement({ ...shortcuts, takesTurns, columns, isDelayed, returning });
       const inserted = await session.query(statement, [this.#database.now(), json, ...delay]);
       const results =
         this.#queue.dedupe.length > 0
           ? await resolveDuplicates(this.#database, session, this.#queue, rows, json, inserted)
           : inserted.map((row) => ({ key: row[KEY] as Key, isNew: true }));
-      for (const [index, position] of positions.entries()) enqueued[position] = results[index]!;
+      const rowsByKey = new Map(returning.length > 0 ? inserted.map((row) => [row[KEY], row]) : []);
+      for (const [index, position] of positions.entries()) {
+        const result = results[index]!;
+        const row = result.isNew ? rowsByKey.get(result.key) : undefined;
+        enqueued[position] = row ? { ...result, row } : result;
+      }
       for (const row of inserted) written.push(row);
     }
     return { enqueued, written };
   }
 
   #statement(form: InsertForm): Statement {
-    const shape = `${form.columns.join(",")} ${form.isDelayed} ${form.notice !== undefined}`;
+    const { columns, returning, isDelayed, takesTurns, notice } = form;
+    const shape = [columns, returning, isDelayed, takesTurns, notice !== undefined].join(" ");
     const known = this.#statements.get(shape);
     if (known) return known;
     const statement = {
@@ -106,6 +128,7 @@ function withKey(queue: Queue, row: Row, database: Database): Row {
     queue.columns.lease,
     queue.columns.attempts,
     queue.columns.error,
+    queue.group?.turn,
   ];
   for (const column of Object.keys(row)) {
     if (!COLUMN.test(column))
@@ -128,6 +151,11 @@ function withKey(queue: Queue, row: Row, database: Database): Row {
   const { column, type } = queue.key;
   if (row[column] !== undefined || type === "integer") return row;
   return { ...row, [column]: uuidv7(database.clock.now()) };
+}
+
+function withTurns(queue: Queue, rows: readonly Row[]): Row[] {
+  const candidates = candidatesForTurns(queue, rows);
+  return rows.map((row) => ({ ...row, [queue.group!.turn]: candidates.has(row) }));
 }
 
 /** Rows with the same columns go together; a column that is left out gets the table's default. */
@@ -162,7 +190,8 @@ export function stringify(database: Database, value: unknown): string {
 }
 
 /** $1 now, $2 rows, $3 delay in ms. */
-function insertSql(database: Database, queue: Queue, { columns, isDelayed, notice }: InsertForm): string {
+function insertSql(database: Database, queue: Queue, form: InsertForm): string {
+  const { columns, isDelayed, takesTurns, notice, returning } = form;
   const { dialect } = database;
   const source = dialect.recordset(quoted(queue.table), 2);
   const values: Record<string, string> = {
@@ -174,6 +203,7 @@ function insertSql(database: Database, queue: Queue, { columns, isDelayed, notic
   for (const name of [queue.columns.createdAt, queue.columns.updatedAt]) if (name) values[name] = dialect.now;
   if (isDelayed) values[queue.columns.runAfter] = dialect.shift(dialect.now, dialect.param(3, "real"));
   for (const name of columns) values[name] = source.column(name, kindOf(queue, name));
+  if (takesTurns) values[queue.group!.turn] = beginsWithTurnSql(queue, dialect, source);
   const names = Object.keys(values).map(quoted).join(", ");
   const conflict =
     queue.dedupe.length > 0 ? ` on conflict (${queue.dedupe.map(quoted).join(", ")}) do nothing` : "";
@@ -181,7 +211,8 @@ function insertSql(database: Database, queue: Queue, { columns, isDelayed, notic
     `${quoted(queue.key.column)} as ${KEY}`,
     ...(queue.rollUp[0] ? [`${quoted(queue.rollUp[0].via)} as ${PARENT}`] : []),
     ...(queue.group?.columns ?? []).map((name, index) => `${quoted(name)} as ${GROUP}${index}`),
-    ...queue.dedupe.map(quoted),
+    ...(queue.group ? [`${quoted(queue.group.turn)} as ${TURN}`] : []),
+    ...new Set([...queue.dedupe, ...returning].map(quoted)),
   ];
   const insert = `insert into ${quoted(queue.table)} (${names}) select ${Object.values(values).join(", ")} from ${source.from} where ${dialect.now} is not null${conflict} returning ${returned.join(", ")}`;
   return notice ? `with inserted as (${insert}) select * from inserted where ${notice} is not null` : insert;

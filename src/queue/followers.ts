@@ -1,7 +1,7 @@
 import type { Database, Row, Session, Statement, Transaction } from "../database/database.ts";
 import type { Queue } from "./declaration.ts";
 import { compileRollUp, type RollUp } from "./roll-up.ts";
-import { PARENT } from "./statements.ts";
+import { PARENT, TURN } from "./statements.ts";
 import { compileTurns, type Turns } from "./turns.ts";
 
 /** What has to follow when rows were written: their parents in the same transaction, their groups' turns after it. */
@@ -50,8 +50,10 @@ export class Followers {
 
   /** What was written stands, whatever happens here; the janitor passes a turn that was not passed. */
   async passTurns(rows: readonly Row[]): Promise<void> {
-    if (!this.#turns || rows.length === 0) return;
-    const given = await this.#turns.pass(this.#database, rows).catch(() => 0);
+    // Those that have begun with the turn leave none to be passed.
+    const others = rows.filter((row) => !row[TURN]);
+    if (!this.#turns || others.length === 0) return;
+    const given = await this.#turns.pass(this.#database, others).catch(() => 0);
     if (given > 0) this.#database.notify(this.#queue.name);
   }
 

@@ -34,13 +34,14 @@ export function indexesOf(queue: Queue): QueueIndex[] {
     found.push({ name, table, sql: `create ${kind} if not exists ${column(name)} ${definition}` });
   };
 
-  add("ready", order, where.ready);
+  const taker = queue.reserved ? [column(queue.reserved.column)] : [];
+  add("ready", [...taker, ...order], where.ready);
   add("delayed", [column(queue.columns.runAfter)], where.delayed);
   add("lease", [column(queue.columns.lease)], where.running);
   if (queue.group) {
     const group = queue.group.columns.map(column);
     add("turn", group, `${column(queue.group.turn)} = true`, { unique: true });
-    add("behind", [...group, ...order], where.behind);
+    add("behind", [...groupKeyOf(queue).map(column), ...order], where.behind);
   }
   if (queue.retention) {
     const { done, failed } = queue.statuses;
@@ -53,6 +54,17 @@ export function indexesOf(queue: Queue): QueueIndex[] {
     found.push({ name, table: child.table, sql });
   }
   return found;
+}
+
+/**
+ * What tells the groups apart in an index on rows whose gate is open. PostgreSQL does not look for a value that the
+ * index's own condition names: with that column first it would walk all of the index.
+ */
+export function groupKeyOf({ group, gate }: Queue): readonly string[] {
+  const isFixed = (name: string) =>
+    gate.some((condition) => condition.column === name && "is" in condition && !Array.isArray(condition.is));
+  const varying = group!.columns.filter((name) => !isFixed(name));
+  return varying.length > 0 ? varying : group!.columns;
 }
 
 /**

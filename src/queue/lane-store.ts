@@ -48,6 +48,8 @@ export interface LaneListeners {
 export interface ClaimOptions {
   readonly worker: string;
   readonly limit: number;
+  /** There was more a moment ago: looking first whether there is anything would be for nothing. */
+  readonly isExpected?: boolean;
 }
 
 export interface SettleOptions {

@@ -57,6 +57,8 @@ interface LaneEnvironment {
 /** Rows are held in advance for about this much work: enough to hide a round trip, too little to hoard. */
 const PREFETCH_HORIZON_MS = 100;
 const PREFETCH_DEFAULT_MAX = 1_000;
+/** As much as is worked off in this time is claimed at once: a longer claim would hold up an embedded database's process. */
+const CLAIM_HORIZON_MS = 10;
 const POLL_DEFAULT_MS = 1_000;
 const PROMOTE_AGAIN_MS = 50;
 const ERROR_PAUSE_MAX_MS = 5_000;
@@ -83,6 +85,8 @@ export class Lane {
   #isPumping = false;
   /** Something may be there to claim: set by wake-ups, polls and full claims. */
   #mayHaveMore = true;
+  /** The last claim was as large as it was asked to be. */
+  #wasFull = false;
   #taskMs = Number.POSITIVE_INFINITY;
   #errors = 0;
   #isPromoting = false;
@@ -112,6 +116,7 @@ export class Lane {
     this.#settlements = new Settlements({
       store: environment.store,
       log: environment.log,
+      onWriting: () => this.#claimMore(),
       onSettled: (settled) => this.#settled(settled),
     });
     this.#leases = new Leases({
@@ -230,8 +235,11 @@ export class Lane {
   /** How many rows to hold beyond those that run. Long tasks give 0. */
   get #prefetch(): number {
     const max = this.#declaration.prefetchMax ?? PREFETCH_DEFAULT_MAX;
-    const rowsPerMs = (this.#concurrency * this.#batchSize) / this.#taskMs;
-    return Math.min(max, Math.floor(PREFETCH_HORIZON_MS * rowsPerMs));
+    return Math.min(max, Math.floor(PREFETCH_HORIZON_MS * this.#rowsPerMs));
+  }
+
+  get #rowsPerMs(): number {
+    return (this.#concurrency * this.#batchSize) / this.#taskMs;
   }
 
   /** Handlers that end at once come back here while the loop still runs; it goes on for them. */
@@ -241,8 +249,12 @@ export class Lane {
     while (this.#state === "running" && this.#running < this.#concurrency && this.#canStart())
       this.#startNext();
     this.#isPumping = false;
-    if (this.#state === "running" && !this.#isClaiming && this.#mayHaveMore) void this.#claim();
+    if (!this.#settlements.isAboutToWrite) this.#claimMore();
     if (this.isIdle) this.#onIdle?.();
+  }
+
+  #claimMore(): void {
+    if (this.#state === "running" && !this.#isClaiming && this.#mayHaveMore) void this.#claim();
   }
 
   /** A batch handler waits for a full batch while more rows may be on their way. */
@@ -255,8 +267,9 @@ export class Lane {
     const free = (this.#concurrency - this.#running) * this.#batchSize;
     const target = free + this.#prefetch;
     const missing = target - this.#waitingCount;
-    // Refill in large steps: a claim of 500 costs little more than one of 50.
-    return missing * 2 >= target ? missing : 0;
+    // Refill in large steps, of half of all or of what the horizon asks for: a claim has a price of its own.
+    const step = Math.max(this.#batchSize, Math.ceil(CLAIM_HORIZON_MS * this.#rowsPerMs));
+    return missing >= Math.min(target / 2, step) ? Math.min(missing, Math.max(free, step)) : 0;
   }
 
   async #claim(): Promise<void> {
@@ -269,11 +282,12 @@ export class Lane {
     this.#mayHaveMore = false;
     const askedAt = clock.monotonic();
     try {
-      const claims = await store.claim({ worker, limit });
+      const claims = await store.claim({ worker, limit, isExpected: this.#wasFull });
       this.#errors = 0;
       this.#claimed += claims.length;
+      this.#wasFull = claims.length === limit;
       this.#take(claims, askedAt);
-      if (claims.length < limit) this.#lookAgainLater();
+      if (!this.#wasFull) this.#lookAgainLater();
       else {
         this.#mayHaveMore = true;
         // Rows that fall due must not wait for the backlog to end.

@@ -60,16 +60,20 @@ export function attemptsMax(queue: Queue, alias = "t"): string {
 }
 
 export function orderOf(queue: Queue, alias = "t"): string[] {
-  const terms = queue.order.map((term) => orderTerm(term, alias));
-  return [...terms, `${alias}.${quoted(queue.key.column)}`];
+  return orderTermsOf(queue, alias).map(({ value, way }) => value + way);
 }
 
-function orderTerm(term: OrderTerm, alias: string): string {
-  if (typeof term === "string") return `${alias}.${quoted(term)}`;
+/** What rows are ordered by, and which way: "" or " desc". */
+export function orderTermsOf(queue: Queue, alias = "t"): { value: string; way: string }[] {
+  return [...queue.order, queue.key.column].map((term) => orderTerm(term, alias));
+}
+
+function orderTerm(term: OrderTerm, alias: string): { value: string; way: string } {
+  if (typeof term === "string") return { value: `${alias}.${quoted(term)}`, way: "" };
   const column = `${alias}.${quoted(term.column)}`;
-  if ("direction" in term) return term.direction === "desc" ? `${column} desc` : column;
+  if ("direction" in term) return { value: column, way: term.direction === "desc" ? " desc" : "" };
   const ranks = term.values.map((value, rank) => `when ${literal(value)} then ${rank}`);
-  return `(case ${column} ${ranks.join(" ")} else ${term.values.length} end)`;
+  return { value: `(case ${column} ${ranks.join(" ")} else ${term.values.length} end)`, way: "" };
 }
 
 export function equals(expression: string, value: Literal | readonly Literal[]): string {

@@ -27,21 +27,31 @@ export class Settlements {
   readonly verdicts: Record<Verdict, number> = { done: 0, retrying: 0, failed: 0, released: 0, lost: 0 };
   readonly #store: LaneStore<object>;
   readonly #log: Log;
+  readonly #onWriting: () => void;
   readonly #onSettled: (settled: readonly Settled[]) => void;
   readonly #stopping = new AbortController();
   #hurry = new AbortController();
   #finished: Finished[] = [];
   #inFlight = 0;
   #isWriting = false;
+  #isAboutToWrite = false;
 
   constructor(options: {
     store: LaneStore<object>;
     log: Log;
+    /** What is asked of the database here shares a commit with what is about to be written, where commits are shared. */
+    onWriting: () => void;
     onSettled: (settled: readonly Settled[]) => void;
   }) {
     this.#store = options.store;
     this.#log = options.log;
+    this.#onWriting = options.onWriting;
     this.#onSettled = options.onSettled;
+  }
+
+  /** `onWriting` will be called in this turn of the event loop. */
+  get isAboutToWrite(): boolean {
+    return this.#isAboutToWrite;
   }
 
   get unwritten(): number {
@@ -52,8 +62,13 @@ export class Settlements {
     this.#finished.push({ claim: held, outcome });
     if (this.#isWriting) return;
     this.#isWriting = true;
+    this.#isAboutToWrite = true;
     // Handlers that end in this turn of the event loop are written together.
-    setImmediate(() => void this.#writeAll());
+    setImmediate(() => {
+      this.#isAboutToWrite = false;
+      this.#onWriting();
+      void this.#writeAll();
+    });
   }
 
   /** Ends a pause after an error, for one more try. */

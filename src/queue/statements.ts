@@ -2,7 +2,7 @@ import type { Statement } from "../database/database.ts";
 import { type Batch, type Dialect, isPacked, literal, quoted, type TokenBatch } from "../database/dialect.ts";
 import { kindOf, type Queue } from "./declaration.ts";
 import { indexedBy } from "./indexes.ts";
-import { attemptsMax, orderOf, type Predicates, predicatesOf } from "./predicates.ts";
+import { attemptsMax, equals, orderOf, orderTermsOf, type Predicates, predicatesOf } from "./predicates.ts";
 
 /**
  * What a declaration compiles to: a dozen fixed statements. Parameters are listed above each; the first is always
@@ -40,6 +40,7 @@ export const ATTEMPTS_MAX = "q_attempts_max";
 export const STATUS = "q_status";
 export const PARENT = "q_parent";
 export const GROUP = "q_group_";
+export const TURN = "q_turn";
 
 export function compileQueue(queue: Queue, dialect: Dialect): QueueStatements {
   return new Compiler(queue, dialect).statements();
@@ -97,6 +98,19 @@ class Compiler {
 
   /** $1 how many. */
   #pick(limit = this.#dialect.param(1, "integer")): string {
+    const { reserved } = this.#queue;
+    if (!reserved) return this.#pickWhere(this.#where.ready, limit);
+    // Two walks along the index, one behind each name, and the first of both: rows of others are not even passed by.
+    const terms = orderTermsOf(this.#queue).map((term, nth) => ({ ...term, name: `q_order_${nth}` }));
+    const order = terms.map(({ value, name }) => `${value} as ${name}`);
+    const lines = [reserved.for, ""].map((taker) => {
+      const isTheirs = equals(`t.${quoted(reserved.column)}`, taker);
+      return `select * from (${this.#pickWhere(`${this.#where.ready} and ${isTheirs}`, limit, order)}) as line`;
+    });
+    return `select * from (${lines.join(" union all ")}) as lines order by ${terms.map(({ name, way }) => name + way).join(", ")} limit ${limit}`;
+  }
+
+  #pickWhere(isMeant: string, limit: string, more: readonly string[] = []): string {
     const { columns, reads } = this.#queue;
     const selected = [
       `${this.#key} as ${KEY}`,
@@ -105,8 +119,9 @@ class Compiler {
       `${attemptsMax(this.#queue)} as ${ATTEMPTS_MAX}`,
       ...this.#relatives(),
       ...reads.map((name) => `t.${quoted(name)}`),
+      ...more,
     ];
-    return `select ${selected.join(", ")} from ${this.#table} as t${indexedBy(this.#queue, this.#dialect, "ready")} where ${this.#where.ready} order by ${orderOf(this.#queue).join(", ")} limit ${limit}${this.#dialect.skipLocked}`;
+    return `select ${selected.join(", ")} from ${this.#table} as t${indexedBy(this.#queue, this.#dialect, "ready")} where ${isMeant} order by ${orderOf(this.#queue).join(", ")} limit ${limit}${this.#dialect.skipLocked}`;
   }
 
   /**

@@ -1,7 +1,7 @@
 import type { Clock } from "../clock.ts";
 import type { Database, Row, Session, Transaction } from "../database/database.ts";
 import type { BatchEntry } from "../database/dialect.ts";
-import { messageOf, QuarryError } from "../errors.ts";
+import { isQuarryError, messageOf, QuarryError } from "../errors.ts";
 import type { Queue } from "./declaration.ts";
 import { type Enqueued, type EnqueueOptions, Inserter, type Inserts } from "./enqueue.ts";
 import { Followers } from "./followers.ts";
@@ -109,10 +109,21 @@ class Store implements QueueStore<object> {
       return this.database.transaction((transaction) => this.#insert(transaction, inserts, options));
     }
     const notice = this.database.notice(this.queue.name);
-    const { enqueued, written } = await this.#inserter.run(this.database, inserts, options, notice);
+    const { enqueued, written } = await this.#insertAlone(inserts, options, notice);
     await this.#followers.passTurns(written);
     this.database.notify(this.queue.name, { isSent: notice !== undefined });
     return enqueued;
+  }
+
+  /** Another process may begin a group at the same moment. The index refuses the second, who then gets in line. */
+  async #insertAlone(inserts: Inserts, options: EnqueueOptions, notice: string | undefined) {
+    const insert = (takesTurns: boolean) =>
+      this.#inserter.run(this.database, inserts, options, { notice, takesTurns });
+    if (!this.queue.group) return insert(false);
+    return insert(true).catch((error) => {
+      if (isQuarryError(error, "constraint_violated")) return insert(false);
+      throw error;
+    });
   }
 
   async #insert(transaction: Transaction, inserts: Inserts, options: EnqueueOptions): Promise<Enqueued[]> {
@@ -128,11 +139,11 @@ class Store implements QueueStore<object> {
     };
   }
 
-  async claim({ worker, limit }: ClaimOptions): Promise<Claim<object>[]> {
+  async claim({ worker, limit, isExpected = false }: ClaimOptions): Promise<Claim<object>[]> {
     if (!(Number.isInteger(limit) && limit >= 1 && limit <= CLAIM_MAX)) {
       throw new QuarryError("invalid_input", `a claim takes 1 to ${CLAIM_MAX} rows, not ${limit}`);
     }
-    const rows = await this.#take(worker, limit);
+    const rows = await this.#take({ worker, limit, isExpected });
     const claims: Claim<object>[] = [];
     const unreadable: Settlement[] = [];
     for (const row of rows) {
@@ -153,10 +164,11 @@ class Store implements QueueStore<object> {
     return claims;
   }
 
-  async #take(worker: string, limit: number): Promise<Row[]> {
+  async #take({ worker, limit, isExpected }: Required<ClaimOptions>): Promise<Row[]> {
     if (!this.#sql.mark && !this.#followers.needTransaction) return this.#pick(this.database, worker, limit);
     // A look costs no lock: workers with nothing to do leave SQLite's one writer alone.
-    if (this.#sql.mark && (await this.database.query(this.#sql.pick, [1])).length === 0) return [];
+    if (this.#sql.mark && !isExpected && (await this.database.query(this.#sql.pick, [1])).length === 0)
+      return [];
     return this.database.transaction(async (transaction) => {
       const rows = await this.#pick(transaction, worker, limit);
       await this.#followers.moveParents(transaction, rows);

@@ -1,8 +1,8 @@
 import type { Database, Row, Statement } from "../database/database.ts";
 import { type Dialect, quoted } from "../database/dialect.ts";
 import { isQuarryError } from "../errors.ts";
-import type { Queue } from "./declaration.ts";
-import { indexedBy } from "./indexes.ts";
+import type { Gate, Queue } from "./declaration.ts";
+import { groupKeyOf, indexedBy } from "./indexes.ts";
 import { orderOf, predicatesOf } from "./predicates.ts";
 import { GROUP, KEY } from "./statements.ts";
 
@@ -12,7 +12,8 @@ import { GROUP, KEY } from "./statements.ts";
  *
  * The turn is passed after the commit that freed or filled a group, in a transaction of its own: whoever passes
  * last sees everything that was committed, so two that finish and enqueue at once cannot strand a group. When a
- * process dies in between, the janitor's sweep passes it.
+ * process dies in between, the janitor's sweep passes it. Only a row that finds nobody of its group in line begins with
+ * the turn, which saves writing it twice.
  */
 export interface Turns {
   /** Gives the turn to the next row of each group that has none, for the groups of these rows. Returns how many. */
@@ -21,12 +22,15 @@ export interface Turns {
   sweep(database: Database): Promise<number>;
 }
 
+type Recordset = ReturnType<Dialect["recordset"]>;
+
 const PASSES_MAX = 20;
+/** For so many groups a look whether anybody is in line at all is worth a round trip. */
+const GROUPS_LOOKED_FOR = 10;
 const GROUPS_PER_STATEMENT_MAX = 5_000;
 
 interface TurnStatements {
-  /** Only where a look costs no round trip. */
-  readonly anyBehind: Statement | undefined;
+  readonly anyBehind: Statement;
   readonly pass: Statement;
   readonly stranded: Statement;
 }
@@ -34,9 +38,7 @@ interface TurnStatements {
 export function compileTurnStatements(queue: Queue, dialect: Dialect): TurnStatements | undefined {
   if (!queue.group) return undefined;
   return {
-    anyBehind: dialect.isSerial
-      ? { name: `${queue.name}.anyBehind`, sql: anyBehindSql(queue, dialect) }
-      : undefined,
+    anyBehind: { name: `${queue.name}.anyBehind`, sql: anyBehindSql(queue, dialect) },
     pass: { name: `${queue.name}.pass`, sql: passSql(queue, dialect) },
     stranded: { name: `${queue.name}.stranded`, sql: strandedSql(queue, dialect) },
   };
@@ -49,7 +51,8 @@ export function compileTurns(queue: Queue, dialect: Dialect): Turns | undefined 
 
   async function pass(database: Database, rows: readonly Row[]): Promise<number> {
     // Whoever gets in line after this look asks for the turn itself.
-    if (statements!.anyBehind && (await database.query(statements!.anyBehind)).length === 0) return 0;
+    const isLookCheap = dialect.isSerial || rows.length >= GROUPS_LOOKED_FOR;
+    if (isLookCheap && (await database.query(statements!.anyBehind)).length === 0) return 0;
     const groups = new Map<string, Row>();
     for (const row of rows) {
       const values = group!.columns.map((_name, index) => row[`${GROUP}${index}`]);
@@ -83,23 +86,67 @@ export function compileTurns(queue: Queue, dialect: Dialect): Turns | undefined 
   };
 }
 
+/** The whole order of the index that is meant, so that PostgreSQL takes no other. */
 function anyBehindSql(queue: Queue, dialect: Dialect): string {
   const { behind } = predicatesOf(queue, "w");
-  return `select 1 as found from ${quoted(queue.table)} as w${indexedBy(queue, dialect, "behind")} where ${behind} limit 1`;
+  return `select 1 as found from ${quoted(queue.table)} as w${indexedBy(queue, dialect, "behind")} where ${behind} order by ${behindOrder(queue)} limit 1`;
+}
+
+function behindOrder(queue: Queue): string {
+  return [...groupKeyOf(queue).map((name) => `w.${quoted(name)}`), ...orderOf(queue, "w")].join(", ");
 }
 
 /** $1 groups. The condition stands twice: the row may have been cancelled or taken since it was chosen. */
 function passSql(queue: Queue, dialect: Dialect): string {
-  const group = queue.group!;
   const table = quoted(queue.table);
   const key = quoted(queue.key.column);
   const source = dialect.recordset(table, 1);
-  const same = (alias: string) =>
-    group.columns.map((name) => `${alias}.${quoted(name)} = ${source.column(name, "plain")}`).join(" and ");
-  const first = `select w.${key} from ${table} as w${indexedBy(queue, dialect, "behind")} where ${same("w")} and ${predicatesOf(queue, "w").behind} order by ${orderOf(queue, "w").join(", ")} limit 1`;
-  const isTaken = `exists (select 1 from ${table} as h${indexedBy(queue, dialect, "turn")} where ${same("h")} and h.${quoted(group.turn)} = true)`;
-  const heads = `select (${first}) from ${source.from} where not ${isTaken}`;
-  return `update ${table} as t set ${quoted(group.turn)} = true where ${dialect.isAmong(`t.${key}`, heads)} and ${dialect.check(predicatesOf(queue).behind)} returning ${key} as ${KEY}`;
+  const heads = `select (${firstSql(queue, dialect, source)}) from ${source.from} where ${isFreeSql(queue, dialect, source)}`;
+  return `update ${table} as t set ${quoted(queue.group!.turn)} = true where ${dialect.isAmong(`t.${key}`, heads)} and ${dialect.check(predicatesOf(queue).behind)} returning ${key} as ${KEY}`;
+}
+
+/** Whether a row of the source finds its group without anybody in line, so that it may begin with the turn. */
+export function beginsWithTurnSql(queue: Queue, dialect: Dialect, source: Recordset): string {
+  const isCandidate = source.column(queue.group!.turn, "boolean");
+  return `(${isCandidate} and ${isFreeSql(queue, dialect, source)} and (${firstSql(queue, dialect, source)}) is null)`;
+}
+
+/** Who is next in a group of the source. */
+function firstSql(queue: Queue, dialect: Dialect, source: Recordset): string {
+  const waiting = `${quoted(queue.table)} as w${indexedBy(queue, dialect, "behind")}`;
+  return `select w.${quoted(queue.key.column)} from ${waiting} where ${isSameSql(queue, source, "w")} and ${predicatesOf(queue, "w").behind} order by ${orderOf(queue, "w").join(", ")} limit 1`;
+}
+
+/** A scalar sub-select, which no planner can turn into a walk over every turn there is. */
+function isFreeSql(queue: Queue, dialect: Dialect, source: Recordset): string {
+  const holder = `select 1 from ${quoted(queue.table)} as h${indexedBy(queue, dialect, "turn")} where ${isSameSql(queue, source, "h")} and h.${quoted(queue.group!.turn)} = true limit 1`;
+  return `(${holder}) is null`;
+}
+
+function isSameSql(queue: Queue, source: Recordset, alias: string): string {
+  return queue
+    .group!.columns.map((name) => `${alias}.${quoted(name)} = ${source.column(name, "plain")}`)
+    .join(" and ");
+}
+
+/** Which of these new rows could run at once. Of several in one group the database knows the first, when they are in. */
+export function candidatesForTurns(queue: Queue, rows: readonly Row[]): ReadonlySet<Row> {
+  const groups = Map.groupBy(rows, (row) => JSON.stringify(queue.group?.columns.map((name) => row[name])));
+  const alone = [...groups.values()].flatMap(([row, other]) => (row && !other ? [row] : []));
+  return new Set(alone.filter((row) => canRun(queue, row)));
+}
+
+/** Said by the row itself: what it leaves to the table's defaults is not known here. */
+function canRun({ gate, attempts, columns }: Queue, row: Row): boolean {
+  const { max } = attempts;
+  const hasAttempts = typeof max === "number" || Number(row[max]) > 0;
+  const isDue = row[columns.runAfter] === undefined || row[columns.runAfter] === null;
+  return hasAttempts && isDue && gate.every((condition) => isOpen(condition, row[condition.column]));
+}
+
+function isOpen(gate: Gate, value: unknown): boolean {
+  if (value === undefined) return false;
+  return "is" in gate ? [gate.is].flat().includes(value as never) : value !== null;
 }
 
 /** Walks from group to group, one index look-up each, and keeps those where nobody has the turn. */
@@ -107,14 +154,17 @@ function strandedSql(queue: Queue, dialect: Dialect): string {
   const group = queue.group!;
   const table = quoted(queue.table);
   const key = quoted(queue.key.column);
-  const columns = (alias: string) => group.columns.map((name) => `${alias}.${quoted(name)}`).join(", ");
+  const columns = (alias: string) =>
+    groupKeyOf(queue)
+      .map((name) => `${alias}.${quoted(name)}`)
+      .join(", ");
   const behind = predicatesOf(queue, "w").behind;
   // SQLite compares whole rows by an index only with what has no type of its own, and looks through all of a table for few keys.
   const after = dialect.isSerial ? columns("+c") : columns("c");
   const join = dialect.isSerial ? "cross join" : "join";
   const waiting = `${table} as w${indexedBy(queue, dialect, "behind")}`;
   // The whole order of the index that is meant, so that no other one on the group gives it.
-  const order = [columns("w"), ...orderOf(queue, "w")].join(", ");
+  const order = behindOrder(queue);
   const first = `select w.${key} as head from ${waiting} where ${behind} order by ${order} limit 1`;
   const next = `select w.${key} from ${waiting} where ${behind} and (${columns("w")}) > (${after}) order by ${order} limit 1`;
   const selected = group.columns.map((name, index) => `t.${quoted(name)} as ${GROUP}${index}`).join(", ");

@@ -39,17 +39,22 @@ const REMEMBERED_MS = 24 * 3_600_000;
 export class WorkerProcesses {
   readonly #database: Database;
   readonly #silentMs: number;
+  readonly #host: string;
 
-  /** `silentMs` is also how long leases last: whoever is silent for that long has lost its claims. */
-  constructor(database: Database, options: { silentMs: number }) {
+  /**
+   * `silentMs` is also how long leases last: whoever is silent for that long has lost its claims. `host` is what this
+   * machine is called, when not by its host name.
+   */
+  constructor(database: Database, options: { silentMs: number; host?: string | undefined }) {
     this.#database = database;
     this.#silentMs = options.silentMs;
+    this.#host = options.host ?? hostname();
   }
 
   /** A process of this program; also says that it still runs, when it is there already. */
   async beat(id: string, lanes: readonly string[]): Promise<void> {
     await this.#insert({
-      ...{ id, kind: "process", pid: process.pid, host: hostname(), version: VERSION, lanes },
+      ...{ id, kind: "process", pid: process.pid, host: this.#host, version: VERSION, lanes },
       capabilities: { machine: MACHINE },
     });
     const { dialect } = this.#database;

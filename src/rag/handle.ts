@@ -5,6 +5,7 @@ import type { Documents } from "../documents/documents.ts";
 import type { Reached, SearchableDocuments } from "../documents/searchable.ts";
 import { isQuarryError, messageOf, QuarryError } from "../errors.ts";
 import type { Log } from "../log.ts";
+import { isMountAway } from "../mounts.ts";
 import type { Task } from "../queue/held.ts";
 import { done, failed, type Outcome, released, retry } from "../queue/outcome.ts";
 import { clearCollection, outlivesClearing } from "./clear.ts";
@@ -57,12 +58,16 @@ export async function handleJob(parts: RagParts, task: Task<RagPayload>): Promis
   } catch (error) {
     // Whoever was told to stop leaves the answer to the engine.
     if (task.signal.aborted || isQuarryError(error, "lease_lost")) throw error;
-    if (isQuarryError(error, ...OUTAGE)) return released(OUTAGE_PAUSE_MS);
+    if (isOutage(error)) return released(OUTAGE_PAUSE_MS);
     return work.fail(error).catch((problem) => {
-      if (isQuarryError(problem, ...OUTAGE)) return released(OUTAGE_PAUSE_MS);
+      if (isOutage(problem)) return released(OUTAGE_PAUSE_MS);
       throw problem;
     });
   }
+}
+
+function isOutage(error: unknown): boolean {
+  return isQuarryError(error, ...OUTAGE) || isMountAway(error);
 }
 
 class JobWork {
@@ -132,7 +137,8 @@ class JobWork {
     const file = this.#file;
     await putIntoFailed({ moves: this.#moves, clock, rag, job: failedJob, fields, move, file }).catch(
       (problem) => {
-        if (this.#task.signal.aborted || isQuarryError(problem, "lease_lost", ...OUTAGE)) throw problem;
+        if (this.#task.signal.aborted || isQuarryError(problem, "lease_lost") || isOutage(problem))
+          throw problem;
         // The janitor tries again: see leftovers.ts.
         this.#parts.log.warn({ job: job.job_id, error: messageOf(problem) }, "the file stays where it is");
       },

@@ -150,8 +150,8 @@ export const BREAKS: readonly Break[] = [
   {
     name: "nobody passes the turn on",
     file: "src/queue/followers.ts",
-    find: "if (!this.#turns || rows.length === 0) return;",
-    replace: "if (rows.length >= 0) return;",
+    find: "if (!this.#turns || others.length === 0) return;",
+    replace: "if (others.length >= 0) return;",
     tests: SQLITE,
   },
   {
@@ -172,16 +172,23 @@ export const BREAKS: readonly Break[] = [
   {
     name: "the claim's index does not leave out delayed rows",
     file: "src/queue/indexes.ts",
-    find: 'add("ready", order, where.ready);',
-    replace: 'add("ready", order, where.waiting);',
+    find: 'add("ready", [...taker, ...order], where.ready);',
+    replace: 'add("ready", [...taker, ...order], where.waiting);',
     tests: PLANS,
   },
   {
     name: "the claim's index is in another order",
     file: "src/queue/indexes.ts",
-    find: 'add("ready", order, where.ready);',
-    replace: 'add("ready", order.toReversed(), where.ready);',
+    find: 'add("ready", [...taker, ...order], where.ready);',
+    replace: 'add("ready", [...taker, ...order.toReversed()], where.ready);',
     tests: PLANS,
+  },
+  {
+    name: "rows are taken that are reserved for others",
+    file: "src/queue/statements.ts",
+    find: "equals(`t.${quoted(reserved.column)}`, taker)",
+    replace: "`t.${quoted(reserved.column)} <> ${literal(taker)}`",
+    tests: ["test/queue/sqlite-memory.test.ts"],
   },
   {
     name: "the planner may choose",
@@ -321,8 +328,8 @@ export const BREAKS: readonly Break[] = [
   {
     name: "tasks: passing a turn reads all tasks of its entity",
     file: "src/queue/turns.ts",
-    find: '${table} as w${indexedBy(queue, dialect, "behind")} where ${same("w")}',
-    replace: '${table} as w where ${same("w")}',
+    find: 'const waiting = `${quoted(queue.table)} as w${indexedBy(queue, dialect, "behind")}`;',
+    replace: "const waiting = `${quoted(queue.table)} as w`;",
     tests: ["test/agents/plans.test.ts"],
   },
   {

@@ -61,6 +61,41 @@ describe("quarry doctor", () => {
     assert.doesNotMatch(JSON.stringify([well, locked]), new RegExp(`canary|${bucket.secretAccessKey}`));
   });
 
+  it("tells whose bucket it is, where the files are, and which machines nobody works for", async () => {
+    const bucket = await freshBucket();
+    const part = `files (${bucket.env.QUARRY_FILES})`;
+    const said = async (data: string, env: Record<string, string>) => {
+      const { code, report } = await doctor([], { QUARRY_DATA: join(folder, data), ...env });
+      const found = report.parts.find((each) => each.part === part || each.part === "files (data folder)");
+      return { code, said: found!.said, workers: report.parts.find((each) => each.part === "workers")?.said };
+    };
+    for (const data of ["one", "two"]) {
+      const quarry = await openQuarry({ dataFolder: join(folder, data), ...bucket.settings });
+      if (data === "one") await (await quarry.work({ lanes: ["documents.remove"] })).stop();
+      const payload = { file_path: "/a", seen_on: "far-away" };
+      await quarry.queue.enqueue({ item_type: "file", op: "ingest", payload });
+      await quarry.close();
+    }
+    const known = await openQuarry({ dataFolder: join(folder, "one"), ...bucket.settings, machine: "near" });
+    const crew = await known.work({ lanes: ["items"] });
+    try {
+      const ours = await said("one", bucket.env);
+      assert.deepEqual([ours.code, /belongs to this database/.test(ours.said)], [0, true]);
+      const advice = /items wait for workers on far-away: run quarry worker --lanes items,items.oldest/;
+      assert.match(ours.workers!, advice);
+      await known.documents.add({ path: import.meta.filename });
+    } finally {
+      await crew.stop();
+      await known.close();
+    }
+    const others = await said("two", bucket.env);
+    assert.deepEqual([others.code, /holds the files of another database/.test(others.said)], [2, true]);
+
+    const elsewhere = await said("one", {});
+    assert.equal(elsewhere.code, 2);
+    assert.match(elsewhere.said, /QUARRY_FILES is not set: set it to s3:/);
+  });
+
   it("looks into a database that is there, and at Redis as it is set", async () => {
     const { url, drop } = await freshPostgres();
     try {

@@ -58,14 +58,62 @@ test("a bucket belongs to one database, and one that lacks the files is refused"
   const isOthers = { code: "invalid_input", message: /holds the files of another database/ };
   await assert.rejects(second.quarry.work(), isOthers);
 
-  const elsewhere = await first.open({ filesUrl: `${first.bucket.settings.filesUrl}/other` });
-  t.after(() => elsewhere.close());
-  await assert.rejects(elsewhere.work(), {
+  const elsewhere = { filesUrl: `${first.bucket.settings.filesUrl}/other` };
+  await assert.rejects(first.open({ ...elsewhere, areFilesMoved: true }), {
     message: /does not hold the files of this database: .*copy "documents"/,
   });
   for (const key of await bucket.list("quarry/"))
     await bucket.copy(key, key.replace("quarry/", "quarry/other/"));
-  await (await elsewhere.work()).stop();
+  await (await first.open({ ...elsewhere, areFilesMoved: true })).close();
+  const moved = await first.open(elsewhere);
+  t.after(() => moved.close());
+  await (await moved.work()).stop();
+  await assert.rejects(first.open(), { message: /and QUARRY_FILES is s3:.*: set it to s3:.*\/other; or/ });
+});
+
+test("a process that would keep files elsewhere than the others is refused, and told which setting is missing", async (t) => {
+  const bucket = await freshBucket();
+  const place = await openPlace(t, bucket);
+  const inFolder = { filesUrl: undefined };
+  const url = bucket.settings.filesUrl;
+  // Nothing is kept yet: whoever begins decides.
+  await (await place.open(inFolder)).close();
+  const crew = await place.quarry.work();
+  await writeFile(join(place.folder, "a.md"), "Granite is cut in the quarry.");
+  await place.quarry.queue.finished(await place.ingest("a.md"));
+
+  const refusal = { code: "invalid_input", message: new RegExp(`${url}, and QUARRY_FILES is not set: set`) };
+  await assert.rejects(place.open(inFolder), refusal);
+  await assert.rejects(
+    place.open(inFolder),
+    ({ message }: Error) => !message.includes(bucket.secretAccessKey),
+  );
+  await assert.rejects(place.open({ ...inFolder, areFilesMoved: true }), { message: /stop them first/ });
+  await crew.stop();
+
+  await (await place.open({ ...inFolder, areFilesMoved: true })).close();
+  await assert.rejects(place.open(), {
+    message:
+      /keeps its files in the data folder, and QUARRY_FILES is s3:.*: unset it; or, .*quarry migrate files/,
+  });
+  await (await place.open(inFolder)).close();
+});
+
+test("while a bucket is away, a file that is tried again and again is to be removed once", async (t) => {
+  const server = await startS3();
+  t.after(() => server.stop());
+  const { quarry, folder, query } = await openPlace(t, await bucketAt(server));
+  await (await quarry.work()).stop();
+  await server.quit();
+  const paths = ["a.md", "b.md"].map((name) => join(folder, name));
+  for (const path of paths) await writeFile(path, "Granite is cut in the quarry.");
+  for (const path of [paths[0]!, ...paths])
+    await assert.rejects(quarry.documents.add({ path }), { code: "store_unavailable" });
+  const removals = async () => (await query("select document_id from document_removals")).length;
+  assert.equal(await removals(), paths.length);
+  await server.launch();
+  for (const path of paths) await quarry.documents.add({ path });
+  assert.equal(await removals(), 0);
 });
 
 test("machines that begin at once take a new bucket into use together", async (t) => {
@@ -181,13 +229,17 @@ async function openPlace(
   const model = await startModelServer();
   const dataFolder = join(folder, "data");
   const databaseUrl = join(folder, "quarry.db");
-  const open = (settings: Parameters<typeof openQuarry>[0] = {}) =>
-    openQuarry({
+  /** `filesUrl: undefined` keeps files in the data folder. */
+  const open = (settings: { filesUrl?: string | undefined; areFilesMoved?: boolean } = {}) => {
+    const { filesUrl = "filesUrl" in settings ? undefined : given.settings.filesUrl, areFilesMoved = false } =
+      settings;
+    const { filesUrl: _, ...keys } = given.settings;
+    return openQuarry({
       ...{ dataFolder, databaseUrl, logLevel: "silent", pollMs: 100, checkEveryMs: 200 },
       ...{ embedder: "ollama:nomic-embed-text", ollamaHost: model.url },
-      ...given.settings,
-      ...settings,
+      ...{ ...keys, ...(filesUrl !== undefined && { filesUrl }), areFilesMoved },
     });
+  };
   const quarry = await open();
   const rows = openDatabase(databaseUrl);
   t.after(async () => {

@@ -3,6 +3,7 @@ import { after, before, describe, it } from "node:test";
 import pg from "pg";
 import { done, openDatabase } from "../../src/index.ts";
 import { DATABASES, type TestDatabase } from "../support/databases.ts";
+import { withPoints } from "../support/points.ts";
 import { type Desk, openDesk, until, vectorOf } from "./desk.ts";
 
 for (const { name, open } of DATABASES) {
@@ -46,6 +47,25 @@ for (const { name, open } of DATABASES) {
         await until(async () => (await here.jobs.read(id)).status === "completed");
       assert.deepEqual([...here.calls, ...there.calls].flat().toSorted(), ["basalt", "beacon"]);
       await Promise.all([crew.stop(), secondCrew.stop()]);
+    });
+
+    it("a text that two processes bring at the same moment is embedded once", async () => {
+      const places = [test.database, other.database].map((database) => withPoints(database));
+      const [here, there] = (await Promise.all(
+        places.map(({ database }) => openDesk({ ...test, database })),
+      )) as [Desk, Desk];
+      // Neither sees the other's job before it writes its own.
+      const holds = places.map(({ points }) => points.hold("before embeddings.enqueue"));
+      const made = [here, there].map((desk) => desk.jobs.create({ input_text: "brought twice" }));
+      for (const { reached } of holds) await reached;
+      for (const { release } of holds) release();
+      const ids = (await Promise.all(made)).map(({ id }) => id);
+      const [row] = await here.query("select count(*) as turns from embedding_jobs where has_turn");
+      assert.equal(row!.turns, 1);
+      const crews = await Promise.all([here.work(), there.work()]);
+      for (const id of ids) await until(async () => (await here.jobs.read(id)).status === "completed");
+      assert.deepEqual([...here.calls, ...there.calls].flat(), ["brought twice"]);
+      await Promise.all(crews.map((crew) => crew.stop()));
     });
 
     it("a twin goes on when the one in flight is cancelled", async () => {

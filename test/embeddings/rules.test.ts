@@ -189,6 +189,38 @@ for (const { name, open } of [...DATABASES, PGVECTOR]) {
       assert.deepEqual(await desk.query("select id from embedding_jobs where has_turn"), []);
     });
 
+    /** PostgreSQL takes the branches of a case for texts. */
+    const cast = (value: string) =>
+      test.database.dialect.name === "postgres" ? `${value}::${desk.jobs.vectorType}` : value;
+
+    it("of several texts that one statement completes get the vector of their own", async () => {
+      const { mark } = test.database.dialect;
+      const made = await desk.jobs.createMany(["A B ", "C D "].map((input_text) => ({ input_text })));
+      for (const [id, title, guidance] of [
+        [ONE, "A", "B"],
+        [TWO, "C", "D"],
+      ])
+        await desk.query(
+          `insert into rules (id, rule_id, title, guidance) values ('${id}', '${title}', '${title}', '${guidance}')`,
+        );
+      // A job that SQLite's own trigger made gets its hash from whoever takes it.
+      for (const { text_hash, input_text } of made)
+        await desk.query(
+          `update embedding_jobs set text_hash = ${mark(1)}, has_turn = false where input_text = ${mark(2)} and rule_id is not null`,
+          [text_hash, input_text],
+        );
+      const [first, second] = made.map(({ input_text }) =>
+        toStored(vectorOf(input_text), desk.jobs.vectorType),
+      );
+      await desk.query(
+        `update embedding_jobs set status = 'completed', completed_at = ${mark(1)}, embedding_vector = case when input_text = 'A B ' then ${cast(mark(2))} else ${cast(mark(3))} end, embedding_dimensions = 8 where rule_id is null`,
+        [new Date().toISOString(), first, second],
+      );
+      assert.deepEqual(new Set((await jobs()).map(({ status }) => status)), new Set(["completed"]));
+      assert.deepEqual(await embeddingOf(ONE), vectorOf("A B "));
+      assert.deepEqual(await embeddingOf(TWO), vectorOf("C D "));
+    });
+
     it("that are deleted take their jobs with them", async () => {
       await desk.query(`insert into rules (id, rule_id, title, guidance) values ('${ONE}', 'R1', 'A', 'B')`);
       await desk.query(`delete from rules where id = '${ONE}'`);

@@ -6,12 +6,11 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { documentLanes } from "../../src/documents/lanes.ts";
 import { SearchableDocuments } from "../../src/documents/searchable.ts";
 import { QuarryError } from "../../src/errors.ts";
-import { Crew, openQueue, prepareQueue } from "../../src/index.ts";
+import { Crew, openDatabase, openQueue, prepareQueue } from "../../src/index.ts";
 import { Items, type NewItem } from "../../src/ingest/items.ts";
 import { itemLanes } from "../../src/ingest/lane.ts";
 import { describeProject, normalRemote } from "../../src/ingest/project.ts";
 import { type ItemQueues, itemQueues, PRIORITIES } from "../../src/ingest/queue.ts";
-import { WorkerProcesses } from "../../src/queue/worker-processes.ts";
 import { openPipeline, type Pipeline } from "../documents/parts.ts";
 import { DATABASES, type TestDatabase } from "../support/databases.ts";
 
@@ -22,15 +21,13 @@ for (const { name, open } of DATABASES) {
     let queues: ItemQueues;
     let items: Items;
     let crew: Crew;
-    let workers: WorkerProcesses;
     let root: string;
     beforeEach(async () => {
       opened = await open();
       pipeline = await openPipeline(opened);
-      queues = itemQueues();
+      queues = itemQueues({ machine: "here" });
       for (const queue of Object.values(queues)) await prepareQueue(opened.database, queue);
       items = new Items(opened.database, queues);
-      workers = new WorkerProcesses(opened.database, { silentMs: 60_000 });
       root = join(opened.folder, "docs");
       await mkdir(root);
       crew = await work();
@@ -41,15 +38,16 @@ for (const { name, open } of DATABASES) {
       await opened.close();
     });
 
-    const work = () => {
-      const { database } = opened;
+    const work = (
+      { database, queues: own, machine } = { database: opened.database, queues, machine: "here" },
+    ) => {
       const lanes = itemLanes({
-        ...{ database, items, queues, pollMs: 50, documents: pipeline.documents },
+        ...{ database, queues: own, machine, pollMs: 50, documents: pipeline.documents },
+        items: new Items(database, own),
         searchable: new SearchableDocuments(database),
         temporaryFolder: join(pipeline.dataFolder, "incoming"),
         except: [pipeline.dataFolder],
         library: { isFetched: false, bytesMax: 1_000_000 },
-        machines: { host: "here", workers, lanes: Object.values(queues).map((queue) => queue.name) },
       });
       const all = [...lanes, ...documentLanes(pipeline.parts)];
       const settings = { heartbeatMs: 500, checkEveryMs: 300, staleMs: 2_000, pollMs: 50, graceMs: 2_000 };
@@ -360,45 +358,145 @@ for (const { name, open } of DATABASES) {
         return !pending && !running;
       });
 
-    it("a path of another machine is left to its workers; without any, nothing is taken for gone", async () => {
+    const tokens = async () =>
+      (
+        await opened.database.query(
+          "select queue_id, status, lease_token, worker_id from unified_queue where seen_on = 'there' order by queue_id",
+        )
+      ).map((row) => ({ ...row }));
+
+    it("items of another machine's paths are never touched, however many and urgent they are", async () => {
+      const seen = await write("both.md", "Granite can be seen under the same path on both machines.");
       const there = { seen_on: "there" };
-      const seen = await write("both.md", "Granite can be seen from both machines.");
-      const taken = await run({ item_type: "file", op: "ingest", payload: { file_path: seen, ...there } });
-      assert.equal(taken.status, "done");
-      await rm(seen);
-
-      const advice = /was put into line on there and is not here, on here: run "quarry worker --lanes items,/;
-      const found = { file_path: seen, as_found: true, ...there };
-      for (const item of [
-        { item_type: "file", op: "ingest", payload: found },
-        { item_type: "file", op: "update", payload: { file_path: seen, ...there } },
-        { item_type: "folder", op: "scan", payload: { folder_path: join(root, "none"), ...there } },
-      ] as const) {
-        const failed = await run(item);
-        assert.deepEqual([failed.status, failed.retry_count <= 1], ["failed", true]);
-        assert.match(failed.error_message!, advice);
-      }
-      assert.deepEqual(await sources(), ["both.md"]);
-
-      await workers.register({ host: "there", lanes: ["items"], capabilities: {} });
-      const left = [
-        await items.enqueue({ item_type: "file", op: "ingest", payload: found }),
-        await items.enqueue({
-          item_type: "folder",
-          op: "scan",
-          payload: { folder_path: root, ...there },
+      const others: NewItem[] = [
+        { item_type: "file", op: "ingest", payload: { file_path: seen, as_found: true, ...there } },
+        { item_type: "folder", op: "scan", payload: { folder_path: root, ...there } },
+        { item_type: "project", op: "ingest", tenant_id: "p", payload: { project_root: root, ...there } },
+        { item_type: "library", op: "ingest", payload: { library_name: "x", source_path: root, ...there } },
+        { item_type: "rename", op: "update", payload: { old_path: seen, new_path: `${seen}x`, ...there } },
+        ...Array.from({ length: 100 }, (_, n): NewItem => {
+          const payload = { file_path: join(root, `${n}.md`), ...there };
+          return { item_type: "file", op: "delete", payload };
         }),
       ];
-      for (const { queue_id: id } of left)
-        await until(async () => {
-          const { status, run_after: later } = await items.read(id);
-          assert.ok(["pending", "in_progress"].includes(status), status);
-          return status === "pending" && later !== null;
+      await items.enqueueMany(others.map((item) => ({ ...item, priority: 10 })));
+      const before = await tokens();
+      assert.equal(before.length, others.length);
+      for (let round = 0; round < 5; round++) {
+        const path = await write("own.md", `Basalt number ${round}.`);
+        const own = { item_type: "file", op: "ingest", priority: 0 } as const;
+        const taken = await run({ ...own, payload: { file_path: path, seen_on: "here" } });
+        assert.equal(taken.status, "done");
+      }
+      assert.deepEqual(await tokens(), before, "no claim, no release");
+      assert.ok(before.every((row) => row.status === "pending" && row.worker_id === null));
+      assert.deepEqual(new Set(await sources()), new Set(["own.md"]));
+    });
+
+    it("an item that does not say whose it is, is told so once and left to that machine", async () => {
+      const path = await write("theirs.md", "Granite.");
+      await crew.stop();
+      const { queue_id: id } = await items.enqueue({
+        item_type: "file",
+        op: "ingest",
+        payload: { file_path: path, seen_on: "there" },
+      });
+      // As it was written before there was such a column, or by others.
+      await opened.database.query("update unified_queue set seen_on = ''");
+      const token = async () =>
+        Number(
+          (await opened.database.query("select lease_token from unified_queue order by queue_id"))[0]!
+            .lease_token,
+        );
+      const before = await token();
+      crew = await work();
+      await until(async () => (await tokens()).length === 1 && (await items.read(id)).status === "pending");
+      for (const word of ["one", "two"]) await file("ingest", await write("own.md", word));
+      assert.equal(await token(), before + 1);
+      assert.equal((await items.read(id)).retry_count, 0);
+    });
+
+    it("the same path on two machines is two items and two documents; each takes only its own for gone", async () => {
+      const here = { seen_on: "here" };
+      const there = { seen_on: "there" };
+      /** Who saw what, and how it begins. */
+      const known = async () => {
+        const rows = await opened.database.query(
+          "select source, seen_on, id from documents where replaced_by is null",
+        );
+        const texts = await Promise.all(
+          rows.map(({ id }) => pipeline.documents.pageText(String(id), 1).then((text) => text?.trim())),
+        );
+        return rows
+          .map((row, nth) => `${row.seen_on}: ${String(row.source).replace(`${root}/`, "")}: ${texts[nth]}`)
+          .toSorted();
+      };
+      await write("a.md", "only here");
+      await write("b.md", "from here");
+      await folder("ingest", here);
+      assert.deepEqual(await known(), ["here: a.md: only here", "here: b.md: from here"]);
+      await crew.stop();
+
+      // Another machine's disk, under the same path.
+      await rm(join(root, "a.md"));
+      await write("b.md", "from there");
+      const far = openDatabase(opened.url);
+      const farQueues = itemQueues({ machine: "there" });
+      for (const queue of Object.values(farQueues)) await prepareQueue(far, queue);
+      const farCrew = await work({ database: far, queues: farQueues, machine: "there" });
+      try {
+        const scanned = await folder("scan", there);
+        assert.deepEqual([scanned.status, scanned.result!.files, scanned.result!.gone], ["done", 1, 0]);
+        const both = ["here: a.md: only here", "here: b.md: from here", "there: b.md: from there"];
+        assert.deepEqual(await known(), both);
+        await write("b.md", "later there");
+        await run({ item_type: "file", op: "update", payload: { file_path: join(root, "b.md"), ...there } });
+        await rename(join(root, "b.md"), join(root, "a.md"));
+        const move = { old_path: join(root, "b.md"), new_path: join(root, "a.md"), ...there };
+        assert.equal((await run({ item_type: "rename", op: "update", payload: move })).result!.moved, 1);
+        assert.deepEqual(await known(), [...both.slice(0, 2), "there: a.md: later there"]);
+        await rm(join(root, "a.md"));
+        assert.equal((await folder("scan", there)).result!.gone, 1);
+        assert.deepEqual(await known(), both.slice(0, 2));
+        await write("c.md", "to be deleted");
+        await folder("scan", there);
+        const { queue_id: waiting } = await items.enqueue({
+          item_type: "file",
+          op: "ingest",
+          payload: { file_path: join(root, "c.md"), ...here },
         });
-      assert.deepEqual(await sources(), ["both.md"]);
-      // By somebody who saw it go, here or there: that needs no look.
-      const deleted = await run({ item_type: "file", op: "delete", payload: { file_path: seen, ...there } });
-      assert.deepEqual([deleted.status, deleted.result!.removed], ["done", 1]);
+        assert.equal((await folder("delete", there)).result!.removed, 1);
+        assert.deepEqual(await known(), both.slice(0, 2));
+        assert.equal(
+          (await items.read(waiting)).status,
+          "pending",
+          "what is to be done here is not taken back",
+        );
+        await items.cancel(waiting);
+      } finally {
+        await farCrew.stop();
+        await far.close();
+      }
+
+      crew = await work();
+      // Whoever names no machine means all of them.
+      assert.equal((await folder("delete")).result!.removed, 2);
+    });
+
+    it("a document of before machines had names belongs to whoever finds its path", async () => {
+      const path = await write("a.md", "from before");
+      await file("ingest", path);
+      await opened.database.query("update documents set seen_on = null");
+      const again = await file("ingest", path);
+      assert.deepEqual([again.result!.change, (await sources()).length], ["unchanged", 1]);
+      const seenOn = async () =>
+        (await opened.database.query("select seen_on from documents")).map((row) => row.seen_on);
+      assert.deepEqual(await seenOn(), ["here"]);
+
+      await opened.database.query("update documents set seen_on = null");
+      await rm(path);
+      assert.equal((await folder("scan")).result!.gone, 1);
+      assert.deepEqual(await seenOn(), []);
     });
 
     it("a folder that is deleted while its files wait does not come back", async () => {

@@ -308,6 +308,31 @@ for (const { name, open } of DATABASES) {
       assert.ok((await claim(3)).some(({ row }) => row.tenant_id === "regular"));
     });
 
+    it("machines have an item each for the same path, and tenants take turns among those a machine may take", async () => {
+      const database = openDatabase(test.url);
+      const queues = itemQueues({ machine: "here" });
+      for (const queue of Object.values(queues)) await prepareQueue(database, queue);
+      const [named, own] = [new Items(database, queues), openQueue(database, queues.items)];
+      const at = (seen_on: string | undefined, path: string, tenant_id: string) =>
+        file(path, { tenant_id, payload: { file_path: path, seen_on } });
+      try {
+        await named.enqueueMany(["here", "there", undefined].map((machine) => at(machine, "/x", "one")));
+        assert.equal((await named.list()).items.length, 3);
+        const bulk = Array.from({ length: 200 }, (_, n) => at(undefined, `/bulk/${n}`, "bulk"));
+        await named.enqueueMany([...bulk, ...bulk.map((_, n) => at("there", `/far/${n}`, "far"))]);
+        const firsts = await own.claim({ worker: "w", limit: 100 });
+        assert.equal(firsts.filter(({ row }) => row.tenant_id === "one").length, 2);
+        assert.ok(firsts.every(({ row }) => JSON.parse(row.payload_json).seen_on !== "there"));
+        await own.settle(firsts.map((task) => ({ claim: task, outcome: done() })));
+        // The first in a line of its own, and yet not behind all that wait in the other.
+        await named.enqueue(at("here", "/new", "newcomer"));
+        const tenants = (await own.claim({ worker: "w", limit: 3 })).map(({ row }) => row.tenant_id);
+        assert.deepEqual(tenants.toSorted(), ["bulk", "bulk", "newcomer"]);
+      } finally {
+        await database.close();
+      }
+    });
+
     it("the oldest item is always next for those who look after the old ones", async () => {
       await items.enqueue(file("/patient", { priority: 0 }));
       await items.enqueueMany(Array.from({ length: 20 }, (_, n) => file(`/${n}`, { priority: 10 })));

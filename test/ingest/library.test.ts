@@ -65,7 +65,7 @@ for (const { name, open } of DATABASES) {
         ...{ database, items, queues, documents: pipeline.documents, pollMs: 50 },
         searchable: new SearchableDocuments(database),
         temporaryFolder: join(test.folder, "incoming"),
-        machines: { host: "here", workers: { list: async () => [] }, lanes: [] },
+        machine: "here",
         except: [],
         library,
       });

@@ -6,6 +6,7 @@ import { testGroups } from "./suite/groups.ts";
 import { testLifecycle } from "./suite/lifecycle.ts";
 import { testParents } from "./suite/parents.ts";
 import { testQueuesApart } from "./suite/queues-apart.ts";
+import { testReserved } from "./suite/reserved.ts";
 import { testResults } from "./suite/results.ts";
 
 /** The one suite that every database must pass, unchanged. */
@@ -28,5 +29,6 @@ export function testQueueStore(
     testQueuesApart(() => fixture);
     testParents(() => fixture);
     testGroups(() => fixture);
+    testReserved(() => fixture);
   });
 }

@@ -160,8 +160,23 @@ export const steps = defineQueue<{ entity_type: string; entity_id: string; posit
   results: ["note"],
 });
 
-export const QUEUES: readonly Queue[] = [mail, sms, pageOcr, pageVector, chunks, steps];
-const TABLES = ["messages", "pages", "documents", "chunks", "sections", "books", "steps"];
+/** Rows that name a place are taken there only. */
+export const errands = defineQueue<{ place: string; position: number }>({
+  name: "errands",
+  table: "errands",
+  key: { column: "id", type: "integer" },
+  columns: COLUMNS,
+  attempts: { count: "failures", max: 3 },
+  lease: { ms: 60_000 },
+  reserved: { column: "place", for: "here" },
+  order: [{ column: "priority", direction: "desc" }, "created_at"],
+  retry: fixedDelays(5_000, 10_000, 30_000),
+  reads: ["place", "position"],
+  results: ["note"],
+});
+
+export const QUEUES: readonly Queue[] = [mail, sms, pageOcr, pageVector, chunks, steps, errands];
+const TABLES = ["messages", "pages", "documents", "chunks", "sections", "books", "steps", "errands"];
 
 /** The tables as a user would write them, in each database's own types. */
 export function schema(dialect: "sqlite" | "postgres"): string[] {
@@ -204,6 +219,8 @@ export function schema(dialect: "sqlite" | "postgres"): string[] {
       note text, status ${statusOf(four)} not null default 'pending', ${engine})`,
     `create table steps (id ${serial}, entity_type text not null, entity_id text not null, position integer not null default 0,
       note text, has_turn boolean not null default false, status ${statusOf(four)} not null default 'pending', ${engine})`,
+    `create table errands (id ${serial}, place text not null default '', priority integer not null default 0,
+      position integer not null default 0, note text, status ${statusOf(four)} not null default 'pending', ${engine})`,
     `create table bare (id ${serial}, status text not null default 'pending', lease_token bigint not null default 0,
       lease_until ${time}, run_after ${time}, attempts integer not null default 0, error text)`,
     ...QUEUES.flatMap((queue) => indexesOf(queue).map((index) => index.sql)),

@@ -4,7 +4,7 @@ import { type Database, openDatabase, type Queue } from "../../src/index.ts";
 import { compileQueue } from "../../src/queue/statements.ts";
 import { compileTurnStatements } from "../../src/queue/turns.ts";
 import { freshPostgres } from "../support/postgres.ts";
-import { mail, pageOcr, schema, steps } from "./fixture.ts";
+import { errands, mail, pageOcr, schema, steps } from "./fixture.ts";
 
 /** 100,000 rows: 30k delayed, 30k exhausted, 30k done, 10k that can be claimed. */
 const BATCH = 50;
@@ -25,6 +25,10 @@ const KINDS = {
   steps: () => `
     insert into steps (entity_type, entity_id, has_turn, created_at)
     select 'worker', case when i % 10 < 9 then 'busy' else 'e' || i end, i % 10 = 9 or i = 10, PAST from numbers`,
+  // Nine of ten are another's, and come first.
+  errands: () => `
+    insert into errands (place, priority, created_at)
+    select case i % 20 when 0 then 'here' when 1 then '' else 'elsewhere' end, case when i % 20 > 1 then 9 else 1 end, PAST from numbers`,
 };
 
 function fill(dialect: "sqlite" | "postgres"): string[] {
@@ -81,8 +85,15 @@ describe("what a claim looks at, with 100,000 rows of which 10,000 can be claime
           `${queue.name} does not use its ready index`,
         );
       }
+      for (const node of nodesOf(await postgresPlan(database, errands))) {
+        const what = `errands with ${statistics} statistics: ${JSON.stringify({ ...node, Plans: undefined })}`;
+        assert.ok(!/Seq Scan|Bitmap/.test(node["Node Type"]), what);
+        const looked = (node["Actual Rows"] ?? 0) + (node["Rows Removed by Filter"] ?? 0);
+        // A batch of one's own and a batch of anybody's, of which the first are taken.
+        assert.ok(looked <= (node["Index Name"] ? BATCH : 2 * BATCH), what);
+      }
     }
-    for (const queue of QUEUES) {
+    for (const queue of [...QUEUES, errands]) {
       const { complete, fail, extend, release, rescue, promote, retry } = compileQueue(
         queue,
         database.dialect,
@@ -131,6 +142,11 @@ describe("what a claim looks at, with 100,000 rows of which 10,000 can be claime
           queue.name,
         );
       }
+      const plan = await sqlitePlan(database, compileQueue(errands, database.dialect).pick.sql);
+      // Only what was found behind each name is sorted, and not on the way there.
+      const walk = /SEARCH t USING INDEX \w+_ready_[0-9a-f]{6} \(place=\?\); SCAN line/g;
+      assert.equal(plan.join("; ").match(walk)?.length, 2, plan.join("; "));
+      assert.equal(plan.join("; ").match(/ t /g)?.length, 2, plan.join("; "));
     }
     await database.close();
   });

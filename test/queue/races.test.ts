@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { NOTIFY_EVERY_MS } from "../../src/database/notifications.ts";
 import { type Claim, type Database, done, failed, openDatabase, openQueue, retry } from "../../src/index.ts";
 import { type Points, withPoints } from "../support/points.ts";
 import { freshPostgres } from "../support/postgres.ts";
@@ -252,6 +254,49 @@ for (const [name, open] of Object.entries(OPENERS)) {
       }
     });
 
+    it("two begin a group at the same moment: one has the turn, the other gets it afterwards", async () => {
+      const entity = { entity_type: "worker", entity_id: "begun twice" };
+      let enqueued: Promise<unknown> | undefined;
+      await pair.one.transaction(async (transaction) => {
+        await transaction.query(
+          "insert into steps (entity_type, entity_id, has_turn, created_at) values ('worker', 'begun twice', true, '2026-01-01T00:00:00.000Z')",
+        );
+        // Sees nobody in line, and waits for whoever is about to commit.
+        enqueued = openQueue(pair.two, steps).enqueue([entity]);
+        await sleep(A_MOMENT_MS);
+      });
+      await enqueued;
+      const store = openQueue(pair.one, steps);
+      for (let round = 0; round < 2; round++) {
+        const claims = await store.claim({ worker: "w", limit: 10 });
+        assert.equal(claims.length, 1);
+        await store.settle(claims.map((claim) => ({ claim, outcome: done() })));
+      }
+      assert.deepEqual(await store.claim({ worker: "w", limit: 10 }), []);
+    });
+
+    it("as many groups as are looked for at once finish while the next of each is enqueued", async () => {
+      const entities = Array.from({ length: 30 }, (_unused, n) => ({
+        entity_type: "worker",
+        entity_id: `many${n}`,
+      }));
+      const stores = [openQueue(pair.one, steps), openQueue(pair.two, steps)] as const;
+      for (const point of ["before steps.anyBehind", "after steps.anyBehind"] as const) {
+        await stores[0].enqueue(entities);
+        const claims = await stores[0].claim({ worker: "w", limit: 100 });
+        assert.equal(claims.length, entities.length);
+        const looking = pair.points[0].hold(point);
+        const settled = stores[0].settle(claims.map((claim) => ({ claim, outcome: done() })));
+        await looking.reached;
+        await stores[1].enqueue(entities);
+        looking.release();
+        await settled;
+        const next = await stores[1].claim({ worker: "w", limit: 100 });
+        assert.equal(next.length, entities.length, point);
+        await stores[1].settle(next.map((claim) => ({ claim, outcome: done() })));
+      }
+    });
+
     it("one row of a group at a time, under 12 claimers", async () => {
       const databases = Array.from({ length: 12 }, () => pair.another());
       const rows = Array.from({ length: 240 }, (_unused, position) => ({
@@ -295,3 +340,36 @@ for (const [name, open] of Object.entries(OPENERS)) {
     });
   });
 }
+
+describe("wake-ups of PostgreSQL", () => {
+  it("a waiting process hears of new rows, once for many", async () => {
+    const { url, drop } = await freshPostgres();
+    const [here, there] = [openDatabase(url), openDatabase(url)];
+    for (const sql of schema("postgres")) await here.query(sql);
+    const listener = new pg.Client(url);
+    await listener.connect();
+    let sent = 0;
+    listener.on("notification", () => sent++);
+    await listener.query("listen quarry");
+    const woken = Promise.withResolvers<void>();
+    let isListening = false;
+    there.subscribe(steps.name, () => {
+      if (isListening) woken.resolve();
+      isListening = true;
+    });
+    // Listening begins with one look, which tells that it has begun.
+    while (!isListening) await sleep(5);
+    const startedAt = performance.now();
+    const store = openQueue(here, steps);
+    const rows = Array.from({ length: 300 }, (_unused, n) => ({ entity_type: "worker", entity_id: `n${n}` }));
+    await Promise.all(rows.map((row) => store.enqueue([row])));
+    await woken.promise;
+    const pauses = Math.ceil((performance.now() - startedAt) / NOTIFY_EVERY_MS);
+    assert.ok(sent >= 1 && sent <= pauses + 1, `${sent} notifications in ${pauses} pauses`);
+    assert.equal((await openQueue(there, steps).claim({ worker: "w", limit: 1_000 })).length, rows.length);
+    await listener.end();
+    await here.close();
+    await there.close();
+    await drop();
+  });
+});

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { mkdir, open, readFile, rename, rm, rmdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { isMountAway, orAway } from "../../mounts.ts";
 import { checkedPath, type FileStore } from "../files.ts";
 
 /** Copies of private files are nobody else's to read. */
@@ -22,7 +23,10 @@ class FolderFiles implements FileStore {
   }
 
   async put(path: string, content: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {
-    const full = this.#full(path);
+    await this.#reached(this.#put(this.#full(path), content));
+  }
+
+  async #put(full: string, content: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {
     const folder = dirname(full);
     const temporary = join(folder, `.${randomBytes(8).toString("hex")}.part`);
     await mkdir(folder, { recursive: true, mode: PRIVATE });
@@ -30,7 +34,7 @@ class FolderFiles implements FileStore {
       await write(temporary, content);
       await rename(temporary, full);
     } catch (error) {
-      await rm(temporary, { force: true });
+      await rm(temporary, { force: true }).catch(() => undefined);
       // Made for this file, if it was to be the first in there.
       await rmdir(folder).catch(() => undefined);
       throw error;
@@ -41,24 +45,44 @@ class FolderFiles implements FileStore {
   }
 
   async read(path: string): Promise<Buffer | undefined> {
-    return readFile(this.#full(path)).catch((error: NodeJS.ErrnoException) => {
+    return this.#reached(readFile(this.#full(path))).catch((error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT") return undefined;
       throw error;
     });
   }
 
+  /** Readers say in words of their own what they met, so it is looked at once more here. */
   async withLocal<T>({ path }: { path: string }, use: (path: string) => Promise<T>): Promise<T> {
-    return use(this.#full(path));
+    const full = this.#full(path);
+    return use(full).catch(async (error) => {
+      throw (await whyAway(full)) ?? error;
+    });
   }
 
   async removeFolder(path: string): Promise<void> {
-    await rm(this.#full(path), { recursive: true, force: true });
+    await this.#reached(rm(this.#full(path), { recursive: true, force: true }));
   }
 
   async close(): Promise<void> {}
 
+  #reached<T>(work: Promise<T>): Promise<T> {
+    return work.catch((error) => {
+      throw orAway(error, this.place);
+    });
+  }
+
   #full(path: string): string {
     return join(this.place, checkedPath(path));
+  }
+}
+
+async function whyAway(path: string): Promise<unknown> {
+  try {
+    const file = await open(path, constants.O_RDONLY);
+    await file.read(Buffer.alloc(1), 0, 1, 0).finally(() => file.close());
+    return undefined;
+  } catch (error) {
+    return isMountAway(error) ? orAway(error, path) : undefined;
   }
 }
 

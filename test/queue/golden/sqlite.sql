@@ -50,6 +50,12 @@ create unique index if not exists "steps_turn_0f54e7" on "steps" ("entity_type",
 
 create index if not exists "steps_behind_d60f74" on "steps" ("entity_type", "entity_id", "created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3 and "has_turn" = false;
 
+create index if not exists "errands_ready_280fb2" on "errands" ("place", "priority" desc, "created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3;
+
+create index if not exists "errands_delayed_15a138" on "errands" ("run_after") where "status" = 'pending' and "run_after" is not null;
+
+create index if not exists "errands_lease_7cb06e" on "errands" ("lease_until") where "status" = 'processing';
+
 -- mail.claim
 select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, t."max_attempts" as q_attempts_max, t."recipient", t."payload" from "messages" as t indexed by "messages_mail_ready_ebc057" where t."kind" = 'mail' and t."status" in ('pending', 'retrying') and t."run_after" is null and t."attempts" < t."max_attempts" order by (case t."urgency" when 'urgent' then 0 when 'high' then 1 when 'normal' then 2 else 3 end), t."priority" desc, t."created_at", t."id" limit ?1;
 
@@ -429,10 +435,61 @@ delete from "steps" as t where t."id" in (select t."id" from "steps" as t where 
 update "steps" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1, "note" = batch.value ->> '$[2]."note"' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
 
 -- steps.anyBehind
-select 1 as found from "steps" as w indexed by "steps_behind_d60f74" where w."status" = 'pending' and w."run_after" is null and w."attempts" < 3 and w."has_turn" = false limit 1;
+select 1 as found from "steps" as w indexed by "steps_behind_d60f74" where w."status" = 'pending' and w."run_after" is null and w."attempts" < 3 and w."has_turn" = false order by w."entity_type", w."entity_id", w."created_at", w."id" limit 1;
 
 -- steps.pass
-update "steps" as t set "has_turn" = true where t."id" in (select (select w."id" from "steps" as w indexed by "steps_behind_d60f74" where w."entity_type" = r.value ->> '$."entity_type"' and w."entity_id" = r.value ->> '$."entity_id"' and w."status" = 'pending' and w."run_after" is null and w."attempts" < 3 and w."has_turn" = false order by w."created_at", w."id" limit 1) from json_each(?1) as r where not exists (select 1 from "steps" as h indexed by "steps_turn_0f54e7" where h."entity_type" = r.value ->> '$."entity_type"' and h."entity_id" = r.value ->> '$."entity_id"' and h."has_turn" = true)) and coalesce(t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 and t."has_turn" = false, false) returning "id" as q_key;
+update "steps" as t set "has_turn" = true where t."id" in (select (select w."id" from "steps" as w indexed by "steps_behind_d60f74" where w."entity_type" = r.value ->> '$."entity_type"' and w."entity_id" = r.value ->> '$."entity_id"' and w."status" = 'pending' and w."run_after" is null and w."attempts" < 3 and w."has_turn" = false order by w."created_at", w."id" limit 1) from json_each(?1) as r where (select 1 from "steps" as h indexed by "steps_turn_0f54e7" where h."entity_type" = r.value ->> '$."entity_type"' and h."entity_id" = r.value ->> '$."entity_id"' and h."has_turn" = true limit 1) is null) and coalesce(t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 and t."has_turn" = false, false) returning "id" as q_key;
 
 -- steps.stranded
 with recursive heads(head) as (select * from (select w."id" as head from "steps" as w indexed by "steps_behind_d60f74" where w."status" = 'pending' and w."run_after" is null and w."attempts" < 3 and w."has_turn" = false order by w."entity_type", w."entity_id", w."created_at", w."id" limit 1) as f union all select (select w."id" from "steps" as w indexed by "steps_behind_d60f74" where w."status" = 'pending' and w."run_after" is null and w."attempts" < 3 and w."has_turn" = false and (w."entity_type", w."entity_id") > (+c."entity_type", +c."entity_id") order by w."entity_type", w."entity_id", w."created_at", w."id" limit 1) from heads join "steps" as c on c."id" = heads.head where heads.head is not null) select t."entity_type" as q_group_0, t."entity_id" as q_group_1 from heads cross join "steps" as t on t."id" = heads.head where not exists (select 1 from "steps" as h indexed by "steps_turn_0f54e7" where h."entity_type" = t."entity_type" and h."entity_id" = t."entity_id" and h."has_turn" = true);
+
+-- errands.claim
+select * from (select * from (select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, 3 as q_attempts_max, t."place", t."position", t."priority" as q_order_0, t."created_at" as q_order_1, t."id" as q_order_2 from "errands" as t indexed by "errands_ready_280fb2" where t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 and t."place" = 'here' order by t."priority" desc, t."created_at", t."id" limit ?1) as line union all select * from (select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, 3 as q_attempts_max, t."place", t."position", t."priority" as q_order_0, t."created_at" as q_order_1, t."id" as q_order_2 from "errands" as t indexed by "errands_ready_280fb2" where t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 and t."place" = '' order by t."priority" desc, t."created_at", t."id" limit ?1) as line) as lines order by q_order_0 desc, q_order_1, q_order_2 limit ?1;
+
+-- errands.mark
+update "errands" as t set "status" = 'processing', "lease_token" = t."lease_token" + 1, "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?3 / 1000.0) || ' seconds'), "worker_id" = ?2, "started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
+
+-- errands.extend
+update "errands" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 / 1000.0) || ' seconds'), "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.key and t."lease_token" = batch.value and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status;
+
+-- errands.complete
+update "errands" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status;
+
+-- errands.complete
+update "errands" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and coalesce(t."status" = 'processing', false);
+
+-- errands.fail
+update "errands" as t set "status" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then 'failed' when true then 'pending' else t."status" end, "attempts" = (t."attempts" + 1), "run_after" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) or (batch.value ->> 2) <= 0 then null else strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "error_message" = (batch.value ->> 3), "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then ?1 end, "worker_id" = case when not ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then null else t."worker_id" end, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status;
+
+-- errands.release
+update "errands" as t set "status" = 'pending', "run_after" = case when (batch.value ->> 2) > 0 then strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "lease_until" = null, "worker_id" = null, "started_at" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status;
+
+-- errands.expire
+update "errands" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-120000 / 1000.0) || ' seconds'), "updated_at" = ?1 where t."status" = 'processing' and t."worker_id" in (select value from json_each(?2)) returning "id" as q_key;
+
+-- errands.rescue
+update "errands" as t set "status" = case when ((t."attempts" + 1) >= 3) then 'failed' when true then 'pending' else t."status" end, "attempts" = (t."attempts" + 1), "lease_token" = t."lease_token" + 1, "run_after" = null, "error_message" = 'worker ' || coalesce(t."worker_id", '?') || ' stopped renewing its lease (attempt ' || (t."attempts" + 1) || ' of ' || 3 || ')', "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((t."attempts" + 1) >= 3) then ?1 end, "worker_id" = case when not ((t."attempts" + 1) >= 3) then null else t."worker_id" end, "updated_at" = ?1 where t."id" in (select t."id" from "errands" as t where t."status" = 'processing' and t."lease_until" < ?1 order by t."lease_until" limit ?2) and t."status" = 'processing' and t."lease_until" < ?1 returning "id" as q_key, "status" as q_status;
+
+-- errands.promote
+update "errands" as t set "run_after" = null, "updated_at" = ?1 where t."id" in (select t."id" from "errands" as t where t."status" = 'pending' and t."run_after" is not null and t."run_after" <= ?1 order by t."run_after" limit ?2) and t."status" = 'pending' and t."run_after" is not null and t."run_after" <= ?1 returning "id" as q_key, "status" as q_status;
+
+-- errands.nextDue
+select (julianday(t."run_after") - julianday(?1)) * 86400000 as wait_ms from "errands" as t where t."status" = 'pending' and t."run_after" is not null order by t."run_after" limit 1;
+
+-- errands.lookUp
+select t."id" as q_key, t."status" as q_status, t."lease_token" as q_token, t."attempts" as q_attempt, 3 as q_attempts_max from "errands" as t where t."id" in (select value from json_each(?1)) and coalesce(true, false);
+
+-- errands.cancel
+delete from "errands" as t where t."id" in (select value from json_each(?2)) and coalesce(true, false) and coalesce(((t."status" = 'pending' and t."attempts" < 3) or (t."status" = 'processing') or (t."status" = 'pending' and not (t."attempts" < 3))), false) and ?1 is not null returning "id" as q_key, "status" as q_status;
+
+-- errands.retry
+update "errands" as t set "status" = 'pending', "lease_token" = t."lease_token" + 1, "attempts" = 0, "run_after" = null, "lease_until" = null, "worker_id" = null, "started_at" = null, "finished_at" = null, "updated_at" = ?1 where t."id" in (select value from json_each(?2)) and coalesce(true, false) and coalesce(((t."status" = 'failed') or (t."status" = 'pending' and t."run_after" is not null) or (t."status" = 'pending' and not (t."attempts" < 3)) or (t."status" = 'completed' and ?3)), false) returning "id" as q_key, "status" as q_status;
+
+-- errands.pruneDone
+delete from "errands" as t where t."id" in (select t."id" from "errands" as t where t."status" = 'completed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."status" = 'completed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status;
+
+-- errands.pruneFailed
+delete from "errands" as t where t."id" in (select t."id" from "errands" as t where t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status;
+
+-- errands.completeWithResults
+update "errands" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "note" = batch.value ->> '$[2]."note"' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status;

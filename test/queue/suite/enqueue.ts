@@ -39,6 +39,24 @@ export function testEnqueue(fixture: () => Fixture): void {
       assert.deepEqual(await store.enqueue([{ id, recipient: "a" }]), [{ key: id, isNew: true }]);
     });
 
+    it("columns that are asked for come back as they were written, of new rows only", async () => {
+      const returning = ["recipient", "priority", "status"];
+      const [id, other] = ["0198c0de-0000-7000-8000-00000000abcd", "0198c0de-0000-7000-8000-00000000abce"];
+      const [first] = await store.enqueue([{ id, recipient: "a" }], { returning });
+      const { recipient, priority, status } = first!.row!;
+      assert.deepEqual([recipient, priority, status], ["a", 0, "pending"]);
+      const many = await store.enqueue([{ id: other, recipient: "b", priority: 2 }, { recipient: "c" }], {
+        returning,
+      });
+      assert.deepEqual(
+        many.map(({ row }) => [row?.recipient, row?.priority]),
+        [
+          ["b", 2],
+          ["c", 0],
+        ],
+      );
+    });
+
     it("keys made by the database come back in order", async () => {
       const rows = Array.from({ length: 50 }, (_unused, position) => ({
         entity_type: "w",

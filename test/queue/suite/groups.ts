@@ -9,6 +9,7 @@ import {
   type QueueStore,
   retry,
 } from "../../../src/index.ts";
+import { withPoints } from "../../support/points.ts";
 import { type Fixture, steps } from "../fixture.ts";
 
 type Step = { entity_type: string; entity_id: string; position: number };
@@ -118,6 +119,30 @@ export function testGroups(fixture: () => Fixture): void {
       await store.settle([{ claim: a!, outcome: done() }]);
       await enqueue("a");
       assert.equal((await claim()).length, 1);
+    });
+
+    it("a row whose group has nobody in line is written once, with its turn", async () => {
+      const { database, points } = withPoints(fixture().database);
+      const own = openQueue(database, steps);
+      await own.enqueue([{ entity_type: "worker", entity_id: "a" }]);
+      await own.enqueue(["b", "c"].map((entity_id) => ({ entity_type: "worker", entity_id })));
+      assert.deepEqual([...points.counts], [["steps.enqueue", 2]]);
+      assert.equal((await claim()).length, 3);
+    });
+
+    it("a row does not overtake those of its group that wait for a turn", async () => {
+      await fixture().database.query(
+        "insert into steps (entity_type, entity_id, position, created_at) values ('worker', 'a', 7, '2020-01-01T00:00:00.000Z')",
+      );
+      await enqueue("a");
+      assert.deepEqual(await claimed(), ["a7"]);
+    });
+
+    it("the turn belongs to the engine", async () => {
+      await assert.rejects(
+        store.enqueue([{ entity_type: "worker", entity_id: "a", has_turn: true }]),
+        (error) => isQuarryError(error, "invalid_input"),
+      );
     });
 
     it("groups are told apart by all their columns", async () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type Claim, type Key, openQueue, type Queue, type QueueStore } from "../../../src/index.ts";
-import { chunks, type Fixture, mail, pageOcr, pageVector, sms, steps } from "../fixture.ts";
+import { chunks, errands, type Fixture, mail, pageOcr, pageVector, sms, steps } from "../fixture.ts";
 
 /** A queue of the fixture and how a test makes rows for it that can be claimed at once. */
 export interface Shape {
@@ -53,6 +53,11 @@ export const SHAPES: readonly Shape[] = [
     queue: steps,
     rows: async (_fixture, count) =>
       numbered(count, (n) => ({ entity_type: "worker", entity_id: `e${entities++}`, position: n })),
+  },
+  {
+    queue: errands,
+    rows: async (_fixture, count) =>
+      numbered(count, (n) => ({ place: n % 2 === 0 ? "here" : "", position: n })),
   },
 ];
 
