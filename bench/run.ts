@@ -47,7 +47,7 @@ for (const name of names) {
   const missed = figures.filter((figure) => !isReached(figure)).length;
   process.stdout.write(`\n${missed === 0 ? "Every goal is reached." : `${missed} goals are not reached.`}\n`);
   process.stdout.write(`${suite.remark} Only the ratios of one run count.\n`);
-  if (values.only === undefined) await keep(name, figures);
+  if (values.only === undefined && !values.quick) await keep(name, figures);
 }
 
 async function keep(name: string, figures: readonly Figure[]): Promise<void> {

@@ -1,14 +1,18 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { globSync } from "node:fs";
-import { availableParallelism, constants } from "node:os";
+import { globSync, readFileSync, statfsSync } from "node:fs";
+import { availableParallelism, constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { type Migrated, prepareMigrated } from "./support/migrated.ts";
 import { openQdrant, type QdrantServer } from "./support/qdrant.ts";
 import { openS3, type S3Server } from "./support/s3.ts";
 import { startServices } from "./support/services.ts";
 
 const CRASH_TESTS = "test/crash";
+const MEMORY_FOLDER = "/dev/shm";
+/** Eight times what a run has been seen to take. */
+const MEMORY_MIN_BYTES = 4 * 1_024 ** 3;
 
 process.exitCode = await main();
 
@@ -21,17 +25,20 @@ async function main(): Promise<number> {
   // Handed no files, node's test runner would go and look for some by rules of its own.
   if (files.length === 0) return fail("there are no test files to run");
 
+  process.env.TMPDIR ??= temporaryFolder();
   try {
     const services = await startServices({ isSynced: false });
     let qdrant: QdrantServer | undefined;
     let s3: S3Server | undefined;
+    let migrated: Migrated | undefined;
     try {
       [qdrant, s3] = await Promise.all([openQdrant(), openS3()]);
+      migrated = await prepareMigrated(services.postgresUrl);
       const others = [qdrant, s3].map(({ description }) => description);
       process.stderr.write(`Testing against ${[services.description, ...others].join(", ")}\n`);
       return await runTests(files, {
-        // One more than cores: many tests wait for processes to start and stop.
-        concurrency: values.crash ? 1 : availableParallelism() + 1,
+        // Two more than cores: many tests wait for processes to start and stop.
+        concurrency: values.crash ? 1 : availableParallelism() + 2,
         env: {
           ...process.env,
           TEST_DATABASE_URL: services.postgresUrl,
@@ -40,6 +47,7 @@ async function main(): Promise<number> {
           TEST_QDRANT_API_KEY: qdrant.apiKey,
           TEST_S3_URL: s3.url,
           TEST_S3_KEY: `${s3.accessKeyId}:${s3.secretAccessKey}`,
+          ...migrated.env,
           // Otherwise every Quarry that a test opens would keep its vectors and files there.
           QDRANT_URL: undefined,
           QDRANT_API_KEY: undefined,
@@ -49,6 +57,7 @@ async function main(): Promise<number> {
         },
       });
     } finally {
+      await migrated?.remove();
       await Promise.all([services.stop(), qdrant?.stop(), s3?.stop()]);
     }
   } catch (error) {
@@ -61,6 +70,21 @@ function findTests(isCrash: boolean): string[] {
   return globSync("test/**/*.test.ts")
     .filter((file) => file.startsWith(`${CRASH_TESTS}/`) === isCrash)
     .sort();
+}
+
+/**
+ * In memory, where the machine has plenty of it: tests write and sync all the time, and nothing of it is kept. What they
+ * kill loses no more by it than it would on a disk.
+ */
+function temporaryFolder(): string {
+  const isUsable = (mount: string) => {
+    const [, folder, type, options] = mount.split(" ");
+    return folder === MEMORY_FOLDER && type === "tmpfs" && !options!.split(",").includes("noexec");
+  };
+  if (process.platform !== "linux" || !readFileSync("/proc/mounts", "utf8").split("\n").some(isUsable))
+    return tmpdir();
+  const { bavail, bsize } = statfsSync(MEMORY_FOLDER);
+  return Math.min(bavail * bsize, process.availableMemory()) > MEMORY_MIN_BYTES ? MEMORY_FOLDER : tmpdir();
 }
 
 async function runTests(

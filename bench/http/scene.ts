@@ -39,8 +39,8 @@ export const FULL_SCALE: Scale = {
 
 export const QUICK_SCALE: Scale = {
   rounds: 1,
-  requestMs: 700,
-  jobs: 3_000,
+  requestMs: 200,
+  jobs: 500,
   paces: [
     { callMs: 5, isOneByOne: true },
     { callMs: 5, isOneByOne: false },

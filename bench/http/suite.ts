@@ -10,7 +10,7 @@ export const httpSuite = defineSuite<Scene>({
   measures: { requests: requestRates, embedding: embeddingThroughput, remote: remoteWorker },
   remark: "Servers, the load on them and workers elsewhere are processes of their own, on one machine.",
   withScene: async ({ folder, isQuick }, work) => {
-    const services = await startServices({ postgres: true, redis: false });
+    const services = await startServices({ postgres: true, redis: false, isSynced: !isQuick });
     progress(services.description);
     try {
       const scale = isQuick ? QUICK_SCALE : FULL_SCALE;

@@ -33,15 +33,15 @@ export const itemsSuite = defineSuite<Scene>({
   measures: { turns, scanning },
   remark: "Items are written and claimed as the product does it; nothing is ingested.",
   withScene: async ({ folder, isQuick }, work) => {
-    const services = await startServices({ postgres: true, redis: false });
+    const services = await startServices({ postgres: true, redis: false, isSynced: !isQuick });
     progress(services.description);
     const database = await createBenchDatabase(services.postgresUrl);
     try {
       return await work({
         postgresUrl: database.url,
         folder,
-        waiting: isQuick ? 10_000 : 100_000,
-        rounds: isQuick ? 20 : 100,
+        waiting: isQuick ? 5_000 : 100_000,
+        rounds: isQuick ? 10 : 100,
       });
     } finally {
       await database.drop();

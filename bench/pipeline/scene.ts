@@ -40,13 +40,13 @@ export const FULL_SCALE: Scale = {
 
 export const QUICK_SCALE: Scale = {
   rounds: 1,
-  copiesPerRound: 3,
-  sameCopies: 4,
+  copiesPerRound: 1,
+  sameCopies: 2,
   scanRounds: 1,
   isScanWhole: false,
-  pages: 50,
-  pagesInMemory: [20, 200],
-  chunksSearched: 5_000,
-  queries: 60,
-  peerQueries: 20,
+  pages: 20,
+  pagesInMemory: [5, 50],
+  chunksSearched: 2_000,
+  queries: 20,
+  peerQueries: 10,
 };

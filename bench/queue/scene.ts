@@ -3,6 +3,8 @@ export interface Scale {
   /** Tasks of a drain, and how many of them are enqueued one at a time before it. */
   readonly tasks: number;
   readonly singles: number;
+  /** Done by everybody before the first round, for the compiler to have seen everything. Not counted. */
+  readonly warmUp: { readonly tasks: number; readonly singles: number };
   readonly rounds: number;
   readonly latencySamples: number;
   /** From small to large; the growth between the first and the last is what counts. */
@@ -25,6 +27,7 @@ export interface Scene {
 export const FULL_SCALE: Scale = {
   tasks: 100_000,
   singles: 1_000,
+  warmUp: { tasks: 5_000, singles: 100 },
   rounds: 3,
   latencySamples: 300,
   backlogs: [10_000, 100_000, 1_000_000],
@@ -34,12 +37,13 @@ export const FULL_SCALE: Scale = {
 };
 
 export const QUICK_SCALE: Scale = {
-  tasks: 20_000,
-  singles: 500,
-  rounds: 2,
-  latencySamples: 100,
-  backlogs: [10_000, 100_000],
+  tasks: 5_000,
+  singles: 50,
+  warmUp: { tasks: 100, singles: 10 },
+  rounds: 1,
+  latencySamples: 10,
+  backlogs: [2_000, 20_000],
   siblings: [10, 1_000, 20_000],
-  waitingInGroup: 20_000,
-  samples: 60,
+  waitingInGroup: 10_000,
+  samples: 20,
 };

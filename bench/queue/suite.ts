@@ -22,7 +22,7 @@ export const queueSuite = defineSuite<Scene>({
   },
   remark: "plainjob and Quarry both run on node:sqlite.",
   withScene: async ({ folder, isQuick }, work) => {
-    const services = await startServices({ postgres: true, redis: false });
+    const services = await startServices({ postgres: true, redis: false, isSynced: !isQuick });
     progress(services.description);
     try {
       const database = await createBenchDatabase(services.postgresUrl);

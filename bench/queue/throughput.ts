@@ -18,8 +18,6 @@ export interface Throughput {
 }
 
 const BULK = 10_000;
-/** Enough for the compiler to have seen everything. Not counted. */
-const WARM_UP = { tasks: 5_000, singles: 100 };
 const DRAIN_MAX_MS = 300_000;
 
 /** Enqueue one at a time and in bulk, and drain, on PostgreSQL. */
@@ -98,10 +96,10 @@ function compared(
 /** One round of each, then the next round, so that what else the machine does meets all of them alike. */
 async function interleave(
   contenders: readonly Contender[],
-  scale: Pick<Scale, "rounds" | "tasks" | "singles">,
+  scale: Scale,
 ): Promise<Map<Contender, Throughput>> {
   const { rounds } = scale;
-  for (const contender of contenders) await measure(contender, WARM_UP);
+  for (const contender of contenders) await measure(contender, scale.warmUp);
   const seen = new Map<Contender, Throughput[]>(contenders.map((contender) => [contender, []]));
   for (let round = 1; round <= rounds; round++) {
     for (const contender of contenders) {

@@ -22,7 +22,7 @@ export const ragSuite = defineSuite<RagScene>({
     progress(server.description);
     try {
       const scale = isQuick
-        ? { jobs: 3_000, rounds: 1, latencySamples: 20 }
+        ? { jobs: 1_000, rounds: 1, latencySamples: 10 }
         : { jobs: 20_000, rounds: 3, latencySamples: 300 };
       return await work({ url: server.url, folder, ...scale });
     } finally {

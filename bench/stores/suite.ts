@@ -36,10 +36,10 @@ export const storesSuite = defineSuite<Scene>({
       return await work({
         places,
         vectors: new Vectors(5, DIMENSIONS),
-        written: isQuick ? 1_024 : 10_240,
-        rounds: isQuick ? 3 : 5,
-        searched: isQuick ? 10_000 : 100_000,
-        queries: isQuick ? 50 : 300,
+        written: isQuick ? 512 : 10_240,
+        rounds: isQuick ? 1 : 5,
+        searched: isQuick ? 6_000 : 100_000,
+        queries: isQuick ? 20 : 300,
       });
     } finally {
       for (const place of places) await place.close();

@@ -55,10 +55,10 @@ export const tasksSuite = defineSuite<Scene>({
   measures: { claims },
   remark: "Tasks are enqueued, claimed and completed as the product does it; their functions are not run.",
   withScene: async ({ folder, isQuick }, work) => {
-    const services = await startServices({ postgres: true, redis: false });
+    const services = await startServices({ postgres: true, redis: false, isSynced: !isQuick });
     progress(services.description);
     try {
-      const many = isQuick ? 5_000 : 100_000;
+      const many = isQuick ? 2_000 : 100_000;
       return await work({ postgresUrl: services.postgresUrl, folder, many, rounds: isQuick ? 1 : 2 });
     } finally {
       await services.stop();

@@ -25,6 +25,7 @@ export function itemLanes(
       // Held in advance, an item would stand in line here while others who could take it have nothing to do.
       prefetchMax: 0,
       pollMs: parts.pollMs,
+      isWaitingForOthers: true,
       handle: (task) => attempt(task, () => work(parts, task)),
     });
   return [lane(parts.queues.items, ITEMS_AT_ONCE), lane(parts.queues.oldest, OLDEST_AT_ONCE)];

@@ -27,6 +27,8 @@ export interface LaneDeclaration<Payload extends object = Record<string, unknown
   /** The most rows held in advance, when tasks are short. */
   readonly prefetchMax?: number;
   readonly pollMs?: number;
+  /** Its handlers mostly wait for other lanes, which stop with this one: they are given back at once. */
+  readonly isWaitingForOthers?: boolean;
 }
 
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler without a return statement means "done".
@@ -172,8 +174,8 @@ export class Lane {
   }
 
   /**
-   * Claims nothing more and gives back what has not begun. What runs may finish until `graceMs` have passed, then
-   * it is aborted and given back: no attempt is spent.
+   * Claims nothing more and gives back what has not begun. What runs may finish until `graceMs` have passed, unless it
+   * waits for what stops too; then it is aborted and given back: no attempt is spent.
    */
   async stop(graceMs: number): Promise<void> {
     this.#state = "stopping";
@@ -181,7 +183,7 @@ export class Lane {
     clearTimeout(this.#timer);
     this.#leases.stopLooking();
     await atMost(graceMs, this.#releaseWaiting());
-    if (this.#hasGrace) await this.#untilIdle(graceMs);
+    if (this.#hasGrace && !this.#declaration.isWaitingForOthers) await this.#untilIdle(graceMs);
     this.#hasGrace = false;
     this.#leases.abortAll("the worker is stopping");
     await this.#untilIdle(Math.min(graceMs, DEADLINE_GRACE_MS));

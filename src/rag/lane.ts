@@ -14,6 +14,7 @@ export function ragLane(parts: RagParts & { readonly pollMs: number }): LaneDecl
     // Held in advance, a job would stand in line here while others who could take it have nothing to do.
     prefetchMax: 0,
     pollMs: parts.pollMs,
+    isWaitingForOthers: true,
     handle: (task) => handleJob(parts, task),
   });
 }

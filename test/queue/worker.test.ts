@@ -342,6 +342,18 @@ for (const [name, open] of Object.entries(OPENERS)) {
       assert.deepEqual([await count("completed"), await count("pending")], [0, 1]);
     });
 
+    it("handlers that wait for other lanes are not waited for when all stop, and cost no attempt", async () => {
+      const [key] = await enqueue(1);
+      const worker = work(
+        { isWaitingForOthers: true, handle: ({ signal }) => aborted(signal) },
+        { graceMs: NEVER_MS },
+      );
+      await until(async () => (await count("processing")) === 1);
+      await worker.stop();
+      const row = await rowOf(database, "messages", key!);
+      assert.deepEqual([row.status, Number(row.attempts)], ["pending", 0]);
+    });
+
     it("a handler that does not finish in time is aborted and its row given back", async () => {
       await enqueue(2);
       const reasons: unknown[] = [];

@@ -26,7 +26,7 @@ class Stopped extends Error {}
 /** Another file system than that of temporary files, if this machine has one. */
 async function otherFileSystem(): Promise<string | undefined> {
   const here = (await stat(tmpdir())).dev;
-  for (const folder of ["/dev/shm", "/run/shm"]) {
+  for (const folder of ["/dev/shm", "/run/shm", "/var/tmp"]) {
     const there = await stat(folder).catch(() => undefined);
     if (there && there.dev !== here) return folder;
   }

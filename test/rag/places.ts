@@ -2,19 +2,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openPostgres } from "../../src/database/postgres.ts";
-import {
-  type Database,
-  manualClock,
-  migrate,
-  openDatabase,
-  prepareQueue,
-  readMigrations,
-} from "../../src/index.ts";
+import { type Database, manualClock, openDatabase, prepareQueue } from "../../src/index.ts";
 import { openDatabaseQueue } from "../../src/rag/database-queue.ts";
 import { type JobMessage, newMessage } from "../../src/rag/message.ts";
 import { type RagQueue, ragQueue } from "../../src/rag/queue.ts";
 import { openRedisQueue } from "../../src/rag/redis-queue.ts";
-import { freshPostgres } from "../support/postgres.ts";
+import { copyMigrated, migratedPostgres, migrateTest } from "../support/migrated.ts";
 import { freshRedis, type TestRedis } from "../support/redis.ts";
 
 export const LEASE_MS = 60_000;
@@ -94,18 +87,20 @@ export async function openPlace(dialect: "sqlite" | "postgres", redis?: TestRedi
 
 async function openEmpty(dialect: "sqlite" | "postgres", clock: ReturnType<typeof manualClock>) {
   const { database, drop } = dialect === "postgres" ? await openServer(clock) : await openFile(clock);
-  await migrate(database, readMigrations(join(import.meta.dirname, "../../migrations", dialect)));
+  await migrateTest(database, dialect);
   return { database, drop };
 }
 
 async function openServer(clock: ReturnType<typeof manualClock>) {
-  const { url, drop } = await freshPostgres();
+  const { url, drop } = await migratedPostgres();
   return { database: openPostgres({ url, clock, now: () => new Date(clock.now()).toISOString() }), drop };
 }
 
 async function openFile(clock: ReturnType<typeof manualClock>) {
   const folder = await mkdtemp(join(tmpdir(), "quarry-test-"));
-  const database = openDatabase(join(folder, "quarry.db"), { clock, synchronous: "normal" });
+  const path = join(folder, "quarry.db");
+  await copyMigrated(path);
+  const database = openDatabase(path, { clock, synchronous: "normal" });
   return { database, drop: () => rm(folder, { recursive: true, force: true }) };
 }
 

@@ -1,15 +1,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  type Database,
-  type DatabaseSettings,
-  migrate,
-  openDatabase,
-  readMigrations,
-} from "../../src/index.ts";
+import { type Database, type DatabaseSettings, openDatabase } from "../../src/index.ts";
+import { copyMigrated, migratedPostgres, migrateTest } from "./migrated.ts";
 import { startPgvector } from "./pgvector.ts";
-import { freshPostgres } from "./postgres.ts";
 
 export interface TestDatabase {
   readonly database: Database;
@@ -25,14 +19,16 @@ export const DATABASES: readonly { name: string; open(): Promise<TestDatabase> }
     name: "SQLite",
     open: async () => {
       const folder = await mkdtemp(join(tmpdir(), "quarry-test-"));
-      return prepared(join(folder, "quarry.db"), "sqlite", folder, async () => undefined);
+      const path = join(folder, "quarry.db");
+      await copyMigrated(path);
+      return prepared(path, "sqlite", folder, async () => undefined);
     },
   },
   {
     name: "PostgreSQL",
     open: async () => {
       const folder = await mkdtemp(join(tmpdir(), "quarry-test-"));
-      const { url, drop } = await freshPostgres();
+      const { url, drop } = await migratedPostgres();
       return prepared(url, "postgres", folder, drop);
     },
   },
@@ -50,13 +46,13 @@ export const PGVECTOR: (typeof DATABASES)[number] = {
 
 async function prepared(
   url: string,
-  dialect: string,
+  dialect: "sqlite" | "postgres",
   folder: string,
   drop: () => Promise<void>,
   settings: DatabaseSettings = {},
 ): Promise<TestDatabase> {
   const database = openDatabase(url, settings);
-  await migrate(database, readMigrations(join(import.meta.dirname, "../../migrations", dialect)));
+  await migrateTest(database, dialect);
   return {
     database,
     url,

@@ -10,7 +10,7 @@ import { freshPostgres } from "./postgres.ts";
 export async function startPgvector(): Promise<{ url: string; description: string; stop(): Promise<void> }> {
   const external = process.env.TEST_PGVECTOR_URL ?? process.env.PGVECTOR_DATABASE_URL;
   if (external) {
-    const { url, drop } = await freshPostgres(external);
+    const { url, drop } = await freshPostgres({ server: external });
     return { url, description: "TEST_PGVECTOR_URL", stop: drop };
   }
   const database = await PGlite.create({ extensions: { vector } });
