@@ -21,7 +21,7 @@ if (major < NODE_MAJOR_MIN) {
   process.exitCode = await main(process.argv);
 }
 
-/** Starts twice as fast from the second time on; the processes that readers and models run in do too. */
+/** Starts twice as fast from the second time on. */
 async function keepCompiled() {
   const { enableCompileCache } = await import("node:module");
   // In the user's own folder: others may write to the common one for temporary files.
