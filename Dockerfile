@@ -26,8 +26,6 @@ RUN mkdir -p /data data/sources && chown -R node:node /data data && ln -s /app/b
 USER node
 VOLUME /data
 EXPOSE 7310
-HEALTHCHECK --interval=30s --timeout=5s --start-period=30s \
-    CMD ["node", "-e", "fetch('http://127.0.0.1:7310/health').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["quarry"]
 # Server, page, workers and janitor in one process. It listens beyond this container, so it wants QUARRY_API_KEY.
 CMD ["up"]
