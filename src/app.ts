@@ -10,6 +10,7 @@ import { type AgentFunction, FunctionRegistry } from "./agents/registry.ts";
 import { Tasks } from "./agents/tasks.ts";
 import { type Asking, type AskOptions, openAsking } from "./asking.ts";
 import { type Changes, followChanges } from "./changes.ts";
+import { systemClock } from "./clock.ts";
 import { type GivenSettings, loadSettings, type Settings } from "./config.ts";
 import type { Database } from "./database/database.ts";
 import { migrate, readMigrations } from "./database/migrate.ts";
@@ -45,6 +46,7 @@ import type { Queue } from "./queue/declaration.ts";
 import { createJanitor, type Janitor, type Tended } from "./queue/janitor.ts";
 import type { LaneDeclaration } from "./queue/lane.ts";
 import type { LaneStore } from "./queue/lane-store.ts";
+import { StoreOutages } from "./queue/outage.ts";
 import { checkedLane, Pauses } from "./queue/pauses.ts";
 import { prepareQueue } from "./queue/prepare.ts";
 import { RemoteWork } from "./queue/remote.ts";
@@ -68,6 +70,8 @@ export interface WorkOptions {
 
 export interface Quarry {
   readonly settings: Settings;
+  /** How many it took to bring the database up to date when it was opened. */
+  readonly migrationsApplied: number;
   readonly documents: Documents;
   readonly search: Search;
   readonly embeddings: EmbeddingJobs;
@@ -137,22 +141,23 @@ export async function openQuarry({
   const { settings, warnings } = loadSettings({ given });
   const log = createLog({ level: settings.logLevel });
   for (const warning of warnings) log.warn(warning);
+  const outages = new StoreOutages({ log, clock: systemClock });
   const database = openDatabase(settings.databaseUrl, {
     poolMax: settings.poolMax,
-    onError: (error) => log.warn({ error: messageOf(error) }, "database"),
+    onError: (error) => outages.meet(error, {}, "database"),
   });
   try {
     const queues = documentQueues(settings);
     const model = settings.embeddingModel ?? chosenEmbedder(settings.embedder).model;
     const jobQueue = embeddingQueue({ ...settings, model });
-    await migrate(database, readMigrations(migrationsFolder(database.dialect.name)));
+    const applied = await migrate(database, readMigrations(migrationsFolder(database.dialect.name)));
     const itemQueue = itemQueues(settings);
     const taskQueue = functionQueue(settings);
     for (const queue of [...Object.values(queues), jobQueue, ...Object.values(itemQueue), taskQueue])
       await prepareQueue(database, queue);
     const workers = new WorkerProcesses(database, { silentMs: settings.staleMs });
     if (areMoved) refuseWorkers(await workers.list(), "have the files open");
-    const files = await openDocumentFiles(settings, database, { areMoved });
+    const files = await openDocumentFiles(settings, { database, workers, areMoved });
     await setDefaultModel(database, model);
     const vectorType = await vectorTypeOf(database);
     const embeddings = new EmbeddingJobs({ database, queue: jobQueue, model, vectorType });
@@ -174,6 +179,7 @@ export async function openQuarry({
     return new App({
       settings,
       log,
+      outages,
       limits: new LimitsByService({ requests, tokens }),
       database,
       queues,
@@ -187,6 +193,7 @@ export async function openQuarry({
       rag,
       files,
       workers,
+      migrationsApplied: applied.length,
     });
   } catch (error) {
     await database.close();
@@ -197,6 +204,7 @@ export async function openQuarry({
 interface AppParts {
   readonly settings: Settings;
   readonly log: Log;
+  readonly outages: StoreOutages;
   readonly limits: LimitsByService;
   readonly database: Database;
   readonly queues: DocumentQueues;
@@ -210,6 +218,7 @@ interface AppParts {
   readonly rag: RagJobs;
   readonly files: DocumentFiles;
   readonly workers: WorkerProcesses;
+  readonly migrationsApplied: number;
 }
 
 /** Whoever asked has the answer; what else the lane took up may be given back. */
@@ -217,6 +226,7 @@ const ASKED_GRACE_MS = 5_000;
 
 class App implements Quarry {
   readonly settings: Settings;
+  readonly migrationsApplied: number;
   readonly documents: Documents;
   readonly embeddings: EmbeddingJobs;
   readonly queue: Items;
@@ -233,6 +243,7 @@ class App implements Quarry {
   constructor(app: AppParts) {
     this.#app = app;
     this.settings = app.settings;
+    this.migrationsApplied = app.migrationsApplied;
     this.embeddings = app.embeddings;
     this.queue = app.items;
     this.tasks = app.tasks;
@@ -358,7 +369,8 @@ class App implements Quarry {
   }
 
   async reindex(): Promise<number> {
-    refuseWorkers([...(await this.workers()), ...this.#crews], "have the index open");
+    const here = this.#crews.map(({ lanes }) => ({ lanes, host: "this process", pid: null }));
+    refuseWorkers([...(await this.workers()), ...here], "have the index open");
     const { clearIndex } = await import("./parts.ts");
     await clearIndex(this.settings, this.#app);
     let documents = 0;
@@ -399,12 +411,13 @@ class App implements Quarry {
   }
 
   tend(): Janitor {
-    const { database, log } = this.#app;
+    const { database, log, outages } = this.#app;
     const janitor = createJanitor({
       database,
       queues: this.#tended(),
       everyMs: this.settings.checkEveryMs,
       log,
+      outages,
     });
     this.#janitors.push(janitor.start());
     return janitor;
@@ -481,9 +494,19 @@ function laneControl(app: AppParts): LaneControl {
   };
 }
 
-function refuseWorkers(workers: readonly Pick<WorkerProcess, "lanes">[], why: string): void {
-  if (workers.every(({ lanes }) => lanes.length === 0)) return;
-  throw new QuarryError("constraint_violated", `workers ${why}: stop them first`);
+const WORKERS_NAMED_MAX = 5;
+
+function refuseWorkers(workers: readonly Pick<WorkerProcess, "lanes" | "host" | "pid">[], why: string): void {
+  const working = workers.filter(({ lanes }) => lanes.length > 0);
+  if (working.length === 0) return;
+  const named = working
+    .slice(0, WORKERS_NAMED_MAX)
+    .map(({ host, pid }) => (pid === null ? host : `${host}, process ${pid}`));
+  const more = working.length - named.length;
+  throw new QuarryError(
+    "constraint_violated",
+    `workers ${why}: stop them first (${named.join("; ")}${more > 0 ? `; and ${more} more` : ""})`,
+  );
 }
 
 /** Beside src in a checkout, beside dist in a package. */

@@ -306,6 +306,14 @@ export interface SettingsInput {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** The folder that may hold a quarry.yaml or configs/client/client.yaml. */
   readonly folder?: string;
+  /** Told instead of thrown: the setting is then as if it were not set, or the part it belongs to cannot be used. */
+  readonly onProblem?: (problem: SettingProblem) => void;
+}
+
+export interface SettingProblem {
+  /** The setting, as it is called in the environment. */
+  readonly name: string;
+  readonly said: string;
 }
 
 /** Settings come from the call, then the environment, then quarry.yaml, then the contract's file, then defaults. */
@@ -316,6 +324,10 @@ export function loadSettings(input: SettingsInput = {}): {
   warnings: readonly string[];
 } {
   const env = input.env ?? process.env;
+  const refuse = (name: string, said: string): void => {
+    if (!input.onProblem) throw new QuarryError("invalid_input", said);
+    input.onProblem({ name, said });
+  };
   const folder = input.folder ?? process.cwd();
   const names = Object.values(SETTINGS).map(({ name }) => name);
   const { values: file, rags: filedRags, warnings } = readSettingsFiles(folder, names);
@@ -336,21 +348,21 @@ export function loadSettings(input: SettingsInput = {}): {
     const fromEnv = env[name] === "" ? undefined : env[name];
     const { value: fromFile, file: path } = file.get(name) ?? {};
     if (isSecret && fromFile !== undefined) {
-      throw new QuarryError(
-        "invalid_input",
+      refuse(
+        name,
         `${name} is in ${path}: a secret is only taken from the environment; remove it from the file`,
       );
     }
-    const raw = fromEnv ?? fromFile ?? fallback;
+    const raw = fromEnv ?? (isSecret ? undefined : fromFile) ?? fallback;
     const parsed = schema.safeParse(raw);
     if (!parsed.success) {
       const where = fromEnv === undefined ? path : "the environment";
-      throw new QuarryError(
-        "invalid_input",
+      refuse(
+        name,
         `${name} in ${where} is ${JSON.stringify(shown(raw))}: ${parsed.error.issues[0]?.message} (${about})`,
       );
     }
-    values[key] = parsed.data;
+    values[key] = parsed.success ? parsed.data : schema.parse(fallback);
     const from = fromEnv !== undefined ? "environment" : (path ?? "default");
     sources.push({ name, about, value: shown(raw), from });
   }
@@ -361,7 +373,7 @@ export function loadSettings(input: SettingsInput = {}): {
   for (const { where, rags: named } of given ?? filedRags)
     for (const [id, rag] of readRags(named, { folder, where, model })) if (!rags.has(id)) rags.set(id, rag);
   return {
-    settings: checked({
+    settings: checked(refuse, {
       ...settings,
       databaseUrl: databaseUrlOf(settings),
       machine: settings.machine ?? (isPostgres(databaseUrlOf(settings)) ? hostname() : undefined),
@@ -382,23 +394,30 @@ function isPostgres(databaseUrl: string): boolean {
   return /^postgres(ql)?:/.test(databaseUrl);
 }
 
-function checked(settings: Settings): Settings {
-  const refuse = (problem: string): never => {
-    throw new QuarryError("invalid_input", problem);
-  };
+function checked(refuse: (name: string, said: string) => void, settings: Settings): Settings {
   if (settings.heartbeatMs * 2 > settings.staleMs)
     refuse(
+      "HEARTBEAT_INTERVAL",
       `HEARTBEAT_INTERVAL (${settings.heartbeatMs / 1000} s) must be at most half of STALE_TASK_TIMEOUT (${settings.staleMs / 1000} s), or live workers lose their tasks`,
     );
   if (settings.filesUrl !== undefined && !(settings.s3AccessKeyId && settings.s3SecretAccessKey))
-    refuse("QUARRY_FILES is a bucket: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment");
+    refuse(
+      "QUARRY_FILES",
+      "QUARRY_FILES is a bucket: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment",
+    );
   if (settings.vectors === "qdrant" && settings.qdrantUrl === undefined)
-    refuse("QUARRY_VECTORS is qdrant: set QDRANT_URL to where it listens, such as http://127.0.0.1:6333");
+    refuse(
+      "QUARRY_VECTORS",
+      "QUARRY_VECTORS is qdrant: set QDRANT_URL to where it listens, such as http://127.0.0.1:6333",
+    );
   if (settings.vectors === "pgvector" && !isPostgres(settings.databaseUrl))
-    refuse("QUARRY_VECTORS is pgvector: set DATABASE_URL to the PostgreSQL that has it");
+    refuse("QUARRY_VECTORS", "QUARRY_VECTORS is pgvector: set DATABASE_URL to the PostgreSQL that has it");
   if (settings.graph === "neo4j" && settings.neo4jUrl === undefined)
-    refuse("QUARRY_GRAPH is neo4j: set NEO4J_URL to where it listens, such as neo4j://127.0.0.1:7687");
+    refuse(
+      "QUARRY_GRAPH",
+      "QUARRY_GRAPH is neo4j: set NEO4J_URL to where it listens, such as neo4j://127.0.0.1:7687",
+    );
   if (settings.entities === "llm" && settings.llm === "none")
-    refuse("QUARRY_ENTITIES is llm: set QUARRY_LLM to the model, such as ollama:MODEL");
+    refuse("QUARRY_ENTITIES", "QUARRY_ENTITIES is llm: set QUARRY_LLM to the model, such as ollama:MODEL");
   return settings;
 }

@@ -2,43 +2,41 @@ import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { Embedder } from "./adapters/embed.ts";
-import { checkFiles } from "./adapters/files.ts";
 import { LimitsByService } from "./adapters/model-limits.ts";
-import { systemClock } from "./clock.ts";
-import type { Settings } from "./config.ts";
+import type { SettingProblem, Settings } from "./config.ts";
 import type { Database } from "./database/database.ts";
 import { openDatabase } from "./database/open.ts";
-import { refuseOtherPlace, whoseBucket } from "./documents/belonging.ts";
-import { messageOf, QuarryError } from "./errors.ts";
-import { openFileStore } from "./file-store.ts";
-import { ITEM_LANES } from "./ingest/queue.ts";
+import { type Finding, finding, type Look, Warning } from "./doctor/finding.ts";
+import {
+  hasTables,
+  lookAtFiles,
+  lookAtGraph,
+  lookAtIndex,
+  lookAtWorkers,
+  lookForIndex,
+} from "./doctor/stores.ts";
+import { QuarryError } from "./errors.ts";
 import { openLlm } from "./llm.ts";
 import { silentLog } from "./log.ts";
-import { openEmbedder, openGraph, openOcr } from "./parts.ts";
-import { type WorkerProcess, WorkerProcesses } from "./queue/worker-processes.ts";
-import { openSearchIndex } from "./search-index.ts";
-
-/** What was seen of a part. A failure says what to do about it. */
-export interface Finding {
-  readonly part: string;
-  readonly health: "ok" | "warning" | "failed";
-  readonly said: string;
-  /** For a failure: 3 when the part is not reachable, else 1. */
-  readonly exitCode: number;
-}
-
-type Look = () => Promise<string | Warning>;
-
-class Warning {
-  readonly said: string;
-
-  constructor(said: string) {
-    this.said = said;
-  }
-}
+import { openEmbedder, openOcr } from "./parts.ts";
 
 const ANSWER_WITHIN_MS = 15_000;
 const around = { log: silentLog, limits: new LimitsByService({ requests: undefined, tokens: undefined }) };
+
+/** Which part a setting that is wrong belongs to. What stands not here is told as "settings". */
+const PART_OF: Readonly<Record<string, string>> = {
+  ...{ QUARRY_FILES: "files", AWS_ENDPOINT_URL_S3: "files", AWS_REGION: "files" },
+  ...{ AWS_ACCESS_KEY_ID: "files", AWS_SECRET_ACCESS_KEY: "files", AWS_SESSION_TOKEN: "files" },
+  ...{ QUARRY_VECTORS: "vectors", QDRANT_URL: "vectors", QDRANT_API_KEY: "vectors" },
+  ...{ QUARRY_GRAPH: "graph", NEO4J_URL: "graph", NEO4J_PASSWORD: "graph" },
+  ...{ REDIS_URL: "Redis", QUARRY_EMBEDDER: "embedder", QUARRY_OCR: "OCR", QUARRY_LLM: "LLM" },
+};
+
+interface ExamineOptions {
+  /** There is a database to look into. */
+  readonly isMade: boolean;
+  readonly problems: readonly SettingProblem[];
+}
 
 /**
  * Looks at each part that the settings name, one after another, and goes on whatever it finds. Changes nothing that a
@@ -46,55 +44,62 @@ const around = { log: silentLog, limits: new LimitsByService({ requests: undefin
  */
 export async function* examine(
   settings: Settings,
-  { isMade }: { /** There is a database to look into. */ readonly isMade: boolean },
+  { isMade, problems }: ExamineOptions,
 ): AsyncGenerator<Finding> {
+  const wrong = Map.groupBy(problems, ({ name }) => PART_OF[name] ?? "settings");
+  /** A part whose settings are wrong is not looked at. */
+  const at = (part: string, kind: string, look: Look): Promise<Finding> => {
+    const refused = wrong.get(part);
+    wrong.delete(part);
+    const name = kind === "" ? part : `${part} (${kind})`;
+    return refused ? failed(part, refused) : finding(name, look);
+  };
   yield finding("Node.js", async () => process.versions.node);
   yield finding("data folder", () => lookAtFolder(settings));
-  if (isMade) {
-    const database = openDatabase(settings.databaseUrl, { poolMax: 2 });
-    try {
-      const found = await finding("database", () => lookAtDatabase(database));
-      yield found;
-      if (found.health === "failed") yield* files(settings);
-      else {
-        yield* files(settings, database);
-        yield finding("workers", () => lookAtWorkers(settings, database));
-        yield finding(`graph (${settings.graph})`, () => lookAtGraph(settings, database));
-        yield finding(`vectors (${settings.vectors})`, () => lookAtIndex(settings, database));
-      }
-    } finally {
-      await database.close();
-    }
-  } else {
-    yield finding("database", async () => "nothing there yet: the first ingest makes it");
-    yield* files(settings);
+  let opened: Database | undefined;
+  const seen = await finding("database", async () => {
+    if (!isMade) return "nothing there yet: the first ingest makes it";
+    opened = openDatabase(settings.databaseUrl, { poolMax: 2 });
+    return lookAtDatabase(opened);
+  });
+  yield seen;
+  const answering = seen.health === "failed" ? undefined : opened;
+  try {
+    const database = answering && (await hasTables(answering)) ? answering : undefined;
+    const { filesUrl } = settings;
+    if (filesUrl !== undefined || database || wrong.has("files"))
+      yield at("files", filesUrl === undefined ? "data folder" : "bucket", () =>
+        lookAtFiles(settings, database),
+      );
+    if (database) yield finding("workers", () => lookAtWorkers(settings, database));
+    // Of what is kept in a database that does not answer, or beside it, nothing can be said.
+    const isKnown = seen.health !== "failed";
+    if (isKnown || settings.graph !== "sql" || wrong.has("graph"))
+      yield at("graph", settings.graph, () => lookAtGraph(settings, database));
+    const look = async () => {
+      if (!database) return lookForIndex(settings, answering);
+      const embedder = await openEmbedder(settings, around);
+      return lookAtIndex(settings, { database, embedder }).finally(() => embedder.close());
+    };
+    if (isKnown || settings.vectors === "qdrant" || wrong.has("vectors"))
+      yield at("vectors", settings.vectors, look);
+  } finally {
+    await opened?.close();
   }
   const { redisUrl } = settings;
-  if (redisUrl !== undefined) yield finding("Redis", () => lookAtRedis(redisUrl));
+  if (redisUrl !== undefined) yield at("Redis", "", () => lookAtRedis(redisUrl));
   for (const { id, folders } of settings.rags.values())
     yield finding(`RAG ${id}`, () => lookAtSources(folders.sources));
-  yield finding(`embedder (${settings.embedder})`, () => lookAtEmbedder(settings));
-  yield finding(`OCR (${settings.ocr})`, () => lookAtOcr(settings));
-  if (settings.llm !== "none") yield finding(`LLM (${settings.llm})`, () => lookAtLlm(settings));
+  yield at("embedder", settings.embedder, () => lookAtEmbedder(settings));
+  yield at("OCR", settings.ocr, () => lookAtOcr(settings));
+  if (settings.llm !== "none") yield at("LLM", settings.llm, () => lookAtLlm(settings));
+  for (const [part, refused] of wrong) yield failed(part, refused);
 }
 
-/** Without a database there is nothing to say of files in the data folder. */
-async function* files(settings: Settings, database?: Database): AsyncGenerator<Finding> {
-  const { filesUrl } = settings;
-  if (filesUrl === undefined && database === undefined) return;
-  yield finding(`files (${filesUrl ?? "data folder"})`, () => lookAtFiles(settings, database));
-}
-
-async function finding(part: string, look: Look): Promise<Finding> {
-  try {
-    const seen = await look();
-    return seen instanceof Warning
-      ? { part, health: "warning", said: seen.said, exitCode: 0 }
-      : { part, health: "ok", said: seen, exitCode: 0 };
-  } catch (error) {
-    const exitCode = error instanceof QuarryError ? error.exitCode : 1;
-    return { part, health: "failed", said: messageOf(error), exitCode };
-  }
+function failed(part: string, problems: readonly SettingProblem[]): Promise<Finding> {
+  return finding(part, async () => {
+    throw new QuarryError("invalid_input", problems.map(({ said }) => said).join("; "));
+  });
 }
 
 async function lookAtFolder({ dataFolder, diskFreeMbMin }: Settings): Promise<string | Warning> {
@@ -137,86 +142,6 @@ async function lookAtDatabase(database: Database): Promise<string> {
   return version === undefined
     ? `${name}, without tables: the next command makes them`
     : `${name}, migration ${version}`;
-}
-
-async function lookAtWorkers({ staleMs }: Settings, database: Database): Promise<string | Warning> {
-  const workers = await new WorkerProcesses(database, { silentMs: staleMs }).list(["active"]);
-  const working = workers.filter(({ lanes }) => lanes.length > 0).length;
-  const [row] = await database.query(
-    "select count(*) as count from unified_queue where status in ('pending', 'in_progress')",
-  );
-  const open = Number(row!.count);
-  if (working === 0 && open > 0)
-    return new Warning(`${open} items wait and nobody works on them: run quarry up or quarry worker`);
-  const alone = await machinesWithoutWorkers(database, workers);
-  if (alone.length > 0)
-    return new Warning(
-      `items wait for workers on ${alone.join(", ")}: run quarry worker --lanes ${ITEM_LANES.join(",")} there, or set QUARRY_MACHINE to that name where the paths can be seen too`,
-    );
-  return `${working} at work, ${open} items open`;
-}
-
-/** Items about paths of theirs are taken by nobody else. */
-async function machinesWithoutWorkers(
-  database: Database,
-  workers: readonly WorkerProcess[],
-): Promise<string[]> {
-  if (!(await hasTables(database))) return [];
-  const rows = await database.query(
-    "select distinct seen_on from unified_queue where status = 'pending' and seen_on <> '' order by seen_on",
-  );
-  const isThere = (machine: string) =>
-    workers.some(({ host, lanes }) => host === machine && lanes.includes(ITEM_LANES[0]));
-  return rows.map(({ seen_on: machine }) => String(machine)).filter((machine) => !isThere(machine));
-}
-
-async function lookAtGraph(settings: Settings, database: Database): Promise<string> {
-  const graph = await openGraph(settings, database, silentLog);
-  return graph
-    .check()
-    .then(() => "answers")
-    .finally(() => graph.close());
-}
-
-/** Says when documents were indexed elsewhere, too. */
-async function lookAtIndex(settings: Settings, database: Database): Promise<string> {
-  const embedder = await openEmbedder(settings, around);
-  try {
-    const index = await openSearchIndex(settings, { database, embedder, log: silentLog });
-    return await index.vectors
-      .count({ tenant: "default" })
-      .then((count) => `answers, ${count} chunks of the tenant "default"`)
-      .finally(() => index.close());
-  } finally {
-    await embedder.close();
-  }
-}
-
-/** Files for many machines with an index for one are most likely a mistake. */
-async function lookAtFiles(settings: Settings, database: Database | undefined): Promise<string | Warning> {
-  const known = database && (await hasTables(database)) ? database : undefined;
-  if (known) await refuseOtherPlace(known, settings.filesUrl);
-  if (settings.filesUrl === undefined) return "where this database keeps them";
-  const files = await openFileStore(settings, systemClock);
-  const whose = await checkFiles(files)
-    .then(() => known && whoseBucket(known, files))
-    .finally(() => files.close());
-  const said = `a file was written, read and deleted${whose ? WHOSE[whose] : ""}`;
-  return settings.vectors === "embedded" && /^postgres(ql)?:/.test(settings.databaseUrl)
-    ? new Warning(
-        `${said}; the index is in the data folder of this machine only: for workers on others, set QDRANT_URL or QUARRY_VECTORS=pgvector`,
-      )
-    : said;
-}
-
-const WHOSE = { ours: "; it belongs to this database", "nobody's": "; it is not in use yet" } as const;
-
-/** As they are now: an older Quarry, or none, may have made the database. */
-function hasTables(database: Database): Promise<boolean> {
-  return database.query("select files from data_folder").then(
-    () => true,
-    () => false,
-  );
 }
 
 async function lookAtRedis(url: string): Promise<string | Warning> {

@@ -1,20 +1,20 @@
+import { mkdir } from "node:fs/promises";
 import { resolve } from "node:path";
 import { openFolderFiles } from "./adapters/files/folder.ts";
+import { removeLeftCopies } from "./adapters/files/local-copies.ts";
 import type { FileStore } from "./adapters/files.ts";
 import type { Clock } from "./clock.ts";
 import type { Settings } from "./config.ts";
 import type { Database } from "./database/database.ts";
-import {
-  quarryId,
-  refuseOtherBucket,
-  refuseOtherFolder,
-  refuseOtherPlace,
-  rememberPlace,
-} from "./documents/belonging.ts";
+import { type Places, rememberPlace, takeBucket, takePlace, whosePlace } from "./documents/belonging.ts";
 import { DocumentFiles } from "./documents/files.ts";
+import { refuseMissingOriginals } from "./documents/moved.ts";
+import type { WorkerProcesses } from "./queue/worker-processes.ts";
 
 /** Below the data folder: copies of files that are kept elsewhere. */
 const COPIES = "copies";
+/** Nobody else's to read. */
+const PRIVATE = 0o700;
 
 /** Settings → where files are kept. */
 export async function openFileStore(settings: Settings, clock: Clock): Promise<FileStore> {
@@ -30,29 +30,44 @@ export async function openFileStore(settings: Settings, clock: Clock): Promise<F
   });
 }
 
+/** What has to belong to the database, with these settings. */
+export function placesOf(
+  settings: Settings,
+  parts: { database: Database; workers: WorkerProcesses; areMoved?: boolean },
+): Places {
+  const { filesUrl, dataFolder, vectors } = settings;
+  const { database, workers, areMoved = false } = parts;
+  const isIndexHere = vectors === "embedded" || database.dialect.name === "sqlite";
+  return {
+    ...{ filesUrl, areMoved },
+    folder: filesUrl === undefined || isIndexHere ? openFolderFiles(dataFolder) : undefined,
+    isAtWork: async () => (await workers.list()).some(({ lanes }) => lanes.length > 0),
+  };
+}
+
 /**
  * A data folder with files or an index in it belongs to one database, and so does a bucket; and a database keeps its
  * files in one of them. `areMoved`: somebody has moved them to where the settings say.
  */
 export async function openDocumentFiles(
   settings: Settings,
-  database: Database,
-  { areMoved = false } = {},
+  parts: { database: Database; workers: WorkerProcesses; areMoved: boolean },
 ): Promise<DocumentFiles> {
-  const { filesUrl } = settings;
+  const { database, areMoved } = parts;
   const store = await openFileStore(settings, database.clock);
-  const isElsewhere = filesUrl !== undefined;
-  const isIndexHere = settings.vectors === "embedded" || database.dialect.name === "sqlite";
-  if (!isElsewhere || isIndexHere) await refuseOtherFolder(database, openFolderFiles(settings.dataFolder));
-  else await quarryId(database);
+  const places = placesOf(settings, parts);
+  const isElsewhere = settings.filesUrl !== undefined;
+  await takePlace(database, places);
+  await mkdir(settings.dataFolder, { recursive: true, mode: PRIVATE });
+  await removeLeftCopies(resolve(settings.dataFolder, COPIES), database.clock);
   const verify = async () => {
-    if (isElsewhere) await refuseOtherBucket(database, store);
-    if (!areMoved) await refuseOtherPlace(database, filesUrl);
-    await rememberPlace(database, filesUrl);
+    await whosePlace(database, places);
+    if (isElsewhere) await takeBucket(database, store);
+    if (areMoved) await refuseMissingOriginals(database, store);
+    return rememberPlace(database, places);
   };
   const files = new DocumentFiles(store, { verify });
   // A bucket may be away, and then what needs no files goes on.
   if (!isElsewhere || areMoved) await files.verified();
-  else await refuseOtherPlace(database, filesUrl);
   return files;
 }

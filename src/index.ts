@@ -75,7 +75,7 @@ export {
   type Sweep,
   type Tended,
 } from "./queue/janitor.ts";
-export { defineLane, type LaneDeclaration, type LaneStats } from "./queue/lane.ts";
+export { defineLane, type LaneDeclaration, type LaneStats, type LaneWait } from "./queue/lane.ts";
 export type {
   ClaimOptions,
   LaneListeners,

@@ -66,8 +66,14 @@ export async function inHalves<Payload extends object>(
 /** What an error means for the task that met it. */
 export function outcomeOf(error: unknown, what = ""): Outcome {
   const reason = what === "" ? messageOf(error) : `${what}: ${messageOf(error)}`;
-  if (isOutage(error)) return released(OUTAGE_PAUSE_MS);
+  if (isOutage(error)) return untilBack(error);
   return isQuarryError(error, ...PERMANENT) ? failed(reason) : retry(reason);
+}
+
+/** A lane says what its tasks wait for, unless that is what rows are kept in: it meets that itself. */
+export function untilBack(outage: unknown): Outcome {
+  const isStore = isQuarryError(outage, "database_unavailable", "redis_unavailable", "commit_unknown");
+  return released(OUTAGE_PAUSE_MS, isStore ? undefined : messageOf(outage));
 }
 
 /** Work that tasks share ends when none of them is wanted any more. */

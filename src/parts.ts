@@ -121,9 +121,14 @@ async function openEntities(settings: Settings, around: Around): Promise<EntityE
   throw new QuarryError("invalid_input", "QUARRY_ENTITIES is llm: set QUARRY_LLM to the model");
 }
 
-export async function openGraph(settings: Settings, database: Database, log: Log): Promise<GraphStore> {
+/** Only one of the database's own needs it. */
+export async function openGraph(
+  settings: Settings,
+  database: Database | undefined,
+  log: Log,
+): Promise<GraphStore> {
   const { graph, neo4jUrl: url, neo4jUser: user, neo4jPassword: password } = settings;
-  if (graph === "sql" || url === undefined) return openSqlGraph(database);
+  if (graph === "sql" || url === undefined) return openSqlGraph(database!);
   const { openNeo4jGraph } = await import("./adapters/graph/neo4j.ts");
   return openNeo4jGraph({ url, user, password, database: settings.neo4jDatabase, log });
 }

@@ -1,10 +1,18 @@
 import { statfs } from "node:fs/promises";
 import type { Database } from "./database/database.ts";
-import { messageOf, QuarryError } from "./errors.ts";
+import { type ErrorCode, isQuarryError, messageOf, QuarryError } from "./errors.ts";
+import { orAway } from "./mounts.ts";
 
 export interface Readiness {
   readonly isReady: boolean;
-  readonly checks: readonly { readonly name: string; readonly isOk: boolean; readonly problem?: string }[];
+  readonly checks: readonly ReadinessCheck[];
+}
+
+interface ReadinessCheck {
+  readonly name: string;
+  readonly isOk: boolean;
+  readonly problem?: string;
+  readonly code?: ErrorCode;
 }
 
 const ANSWER_WITHIN_MS = 3_000;
@@ -16,18 +24,20 @@ export async function checkReadiness(parts: {
   diskFreeMbMin: number;
 }): Promise<Readiness> {
   const checks = await Promise.all([
-    check("database", () => answers(parts.database)),
+    check("database", () => answers(parts.database), "database_unavailable"),
     check("disk", () => hasRoom(parts.dataFolder, parts.diskFreeMbMin)),
   ]);
   return { isReady: checks.every(({ isOk }) => isOk), checks };
 }
 
-async function check(name: string, test: () => Promise<void>) {
+/** `as`: however it fails, that is what it is for who asks. */
+async function check(name: string, test: () => Promise<void>, as?: ErrorCode): Promise<ReadinessCheck> {
   try {
     await test();
     return { name, isOk: true };
   } catch (error) {
-    return { name, isOk: false, problem: messageOf(error) };
+    const code = as ?? (isQuarryError(error) ? error.code : "internal");
+    return { name, isOk: false, problem: messageOf(error), code };
   }
 }
 
@@ -48,7 +58,11 @@ async function answers(database: Database): Promise<void> {
 }
 
 async function hasRoom(folder: string, freeMbMin: number): Promise<void> {
-  const { bavail, bsize } = await statfs(folder);
+  const { bavail, bsize } = await statfs(folder).catch((cause) => {
+    if (cause.code !== "ENOENT") throw orAway(cause, folder);
+    const said = `the data folder ${folder} is gone: put it back where it was, or start the process again to have a new one made`;
+    throw new QuarryError("store_unavailable", said, { cause });
+  });
   const freeMb = Math.floor((bavail * bsize) / 1_048_576);
   if (freeMb >= freeMbMin) return;
   throw new QuarryError(

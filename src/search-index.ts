@@ -88,6 +88,13 @@ async function openVectors(
   return openQdrantVectors({ url: url!, apiKey, namespace: String(folder!.id), ...embedder });
 }
 
+/** Whether it answers, when no database says yet which of its points are ours. */
+export async function reachQdrant({ qdrantUrl: url, qdrantApiKey: apiKey }: Settings): Promise<void> {
+  const { openQdrantVectors } = await import("./adapters/vectors/qdrant.ts");
+  const nothing = { namespace: "none", model: "none", dimensions: 1 };
+  await openQdrantVectors({ url: url!, apiKey, ...nothing }).count({ tenant: "default" });
+}
+
 async function refuseOtherIndex(settings: Settings, database: Database, vectors: VectorStore): Promise<void> {
   const missing = await unindexedDocuments(database, vectors);
   if (missing.length === 0) return;

@@ -52,7 +52,7 @@ export async function samplesThroughput({ folder, scale }: Scene): Promise<Figur
       const warmUp = await writeVariant(files, WARM_UP_COPY + round);
       const paths = await writeCopies(files, { first: (round - 1) * scale.copiesPerRound + 1, ...scale });
       const seconds = new Map<Contender, number>();
-      for (const contender of contenders) {
+      for (const contender of inTurn(contenders, round)) {
         // Models and readers that had nothing to do were ended.
         await contender.take(warmUp.slice(0, 1));
         seconds.set(contender, await secondsOf(() => contender.take(paths)));
@@ -70,6 +70,12 @@ export async function samplesThroughput({ folder, scale }: Scene): Promise<Figur
     for (const contender of contenders) await contender.close();
     await embedder.close();
   }
+}
+
+/** Whoever comes first in a round finds a disk that is still writing its files. */
+function inTurn<T>(all: readonly T[], round: number): T[] {
+  const first = round % all.length;
+  return [...all.slice(first), ...all.slice(0, first)];
 }
 
 interface Round {

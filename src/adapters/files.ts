@@ -21,6 +21,7 @@ export interface FileStore {
   put(path: string, content: Uint8Array | AsyncIterable<Uint8Array>): Promise<void>;
   /** Undefined when there is no such file. */
   read(path: string): Promise<Buffer | undefined>;
+  has(path: string): Promise<boolean>;
   /** As a file of this machine, which stays there for as long as `use` takes. */
   withLocal<T>(file: StoredFile, use: (path: string) => Promise<T>): Promise<T>;
   /** Everything below a folder. */

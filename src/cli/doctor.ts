@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
-import { loadSettings, type SettingSource } from "../config.ts";
-import type { Finding } from "../doctor.ts";
+import { loadSettings, type SettingProblem, type SettingSource } from "../config.ts";
+import type { Finding } from "../doctor/finding.ts";
 import { table } from "./output.ts";
 import { type CommonOptions, databaseFile, outputOf, withCommonOptions } from "./session.ts";
 
@@ -14,7 +14,9 @@ export function addDoctor(program: Command): void {
     .addHelpText("after", "\nExample:\n  quarry doctor --settings")
     .action(async (options: CommonOptions & { settings: boolean }) => {
       const given = options.data === undefined ? {} : { dataFolder: options.data };
-      const { settings, sources, warnings } = loadSettings({ given });
+      const problems: SettingProblem[] = [];
+      const onProblem = (problem: SettingProblem) => void problems.push(problem);
+      const { settings, sources, warnings } = loadSettings({ given, onProblem });
       const output = outputOf(options);
       const file = databaseFile(settings.databaseUrl);
       const isMade = file === undefined || existsSync(file);
@@ -22,7 +24,7 @@ export function addDoctor(program: Command): void {
       const findings: Finding[] = [];
       if (options.settings) output.line(`${table(sources.map(row))}\n`);
       for (const warning of warnings) output.line(`  ${MARKS.warning}  ${warning}`);
-      for await (const found of examine(settings, { isMade })) {
+      for await (const found of examine(settings, { isMade, problems })) {
         findings.push(found);
         output.line(table([[MARKS[found.health].padEnd(6), found.part.padEnd(24), found.said]]));
       }
@@ -32,7 +34,7 @@ export function addDoctor(program: Command): void {
         { parts: shown, warnings, ...(options.settings && { settings: sources }) },
         failed.length === 0
           ? "\nAll parts answer."
-          : `\n${failed.length} of ${findings.length} parts do not work.`,
+          : `\n${failed.length} of ${findings.length} parts ${failed.length === 1 ? "does" : "do"} not work.`,
       );
       process.exitCode = Math.max(0, ...failed.map(({ exitCode }) => exitCode));
     });

@@ -8,12 +8,16 @@ import {
   type DocumentState,
   type DocumentSummary,
 } from "../documents/views.ts";
+import { type Status, waitsOf } from "../status.ts";
+import { machineCell } from "./machines.ts";
 import { counted, type Output, plain, shortened, shortenedPath, table } from "./output.ts";
 import { type CommonOptions, idsOf, wholeNumber, withCommonOptions, withQuarry } from "./session.ts";
+import { waitRows } from "./status.ts";
 
 interface ListFlags extends CommonOptions {
   readonly tenant?: string;
   readonly collection?: string;
+  readonly machine?: string;
   readonly state?: DocumentState;
   readonly ocr?: TaskStatus;
   readonly vector?: TaskStatus;
@@ -37,6 +41,7 @@ export function addDocuments(program: Command): void {
     .option("--state <state>", DOCUMENT_STATES.join(", "))
     .option("--tenant <name>", "of one tenant")
     .option("--collection <name>", "of one collection")
+    .option("--machine <name>", "whose paths are on one machine")
     .option("--name <text>", "part of the file's name, title or source")
     .option("--ocr <status>", statuses)
     .option("--vector <status>", statuses)
@@ -53,7 +58,9 @@ export function addDocuments(program: Command): void {
     about: "Shows a document: how far it is, what failed and why.",
     work: async (quarry, output, id) => {
       const details = await quarry.documents.show(id);
-      output.result(details, shown(details));
+      const isOpen = details.state === "queued" || details.state === "working";
+      const waits = isOpen ? waitsOf(await quarry.workers()) : [];
+      output.result(details, shown(details, waits));
     },
   });
   addEach<PhaseFlags>(documents, {
@@ -129,17 +136,22 @@ function addEach<Flags extends CommonOptions = CommonOptions>(
 }
 
 async function list(quarry: Quarry, output: Output, options: ListFlags): Promise<void> {
-  const page = await quarry.documents.list(options);
+  const page = await quarry.documents.list({ ...options, seenOn: options.machine });
+  const machineOf = machineCell(
+    quarry,
+    page.documents.map(({ seenOn }) => seenOn),
+  );
   const rows = page.documents.map((document) => [
     document.id,
     stateOf(document),
     document.pages === null ? "-" : String(document.pages),
     String(document.chunks),
     placeOf(document),
+    ...machineOf(document.seenOn),
     shortenedPath(document.source, 50),
     shortened(noteOn(document), 60),
   ]);
-  const header = ["id", "state", "pages", "chunks", "collection", "file", "note"];
+  const header = ["id", "state", "pages", "chunks", "collection", ...machineOf("machine"), "file", "note"];
   const more = page.next === undefined ? "" : `\nMore: add --after ${page.next}`;
   output.result(page, rows.length === 0 ? "No documents." : table([header, ...rows]) + more);
 }
@@ -157,7 +169,7 @@ export function noteOn({ state, chunks, error }: DocumentSummary): string {
   return state === "completed" && chunks === 0 ? "no text found" : (error ?? "");
 }
 
-function shown(document: DocumentDetails): string {
+function shown(document: DocumentDetails, waits: Status["waits"]): string {
   const counts = (phase: Phase) => {
     const { total, completed, failed, processing } = document[phase];
     const tokens = document.tokens[phase];
@@ -183,6 +195,7 @@ function shown(document: DocumentDetails): string {
     ["ocr", `${document.ocrStatus.padEnd(10)} ${counts("ocr")}`],
     ["vector", `${document.vectorStatus.padEnd(10)} ${counts("vector")}`],
     ["graphrag", `${document.graphragStatus.padEnd(10)} ${counts("graphrag")}`],
+    ...waitRows(waits),
     // What failed for good stands below.
     ...(document.failures.length === 0 && note !== "" ? [["note", plain(note)]] : []),
   ];

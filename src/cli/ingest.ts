@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { text as readText } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Command, InvalidArgumentError } from "commander";
@@ -10,12 +11,16 @@ import { isQuarryError, QuarryError } from "../errors.ts";
 import type { Ingested } from "../ingest/ingest.ts";
 import type { Item } from "../ingest/item-rows.ts";
 import type { ItemsOutcome, ItemsProgress } from "../ingest/items-progress.ts";
-import { ITEM_LANES, PRIORITIES } from "../ingest/queue.ts";
+import { PRIORITIES } from "../ingest/queue.ts";
+import { takesItems } from "../ingest/waiting.ts";
 import type { Crew } from "../queue/crew.ts";
+import { waitsOf } from "../status.ts";
 import { noteOn } from "./documents.ts";
+import { machineCell } from "./machines.ts";
 import { bar, counted, type Output, plain, shortened, table } from "./output.ts";
 import { PLUS_MEANS, ProgressBars } from "./progress.ts";
 import { type CommonOptions, keyValue, withCommonOptions, withQuarry } from "./session.ts";
+import { waitRows } from "./status.ts";
 import { type Stopping, sayStopping, stopOnSignals } from "./stopping.ts";
 
 interface IngestFlags extends CommonOptions {
@@ -87,7 +92,9 @@ async function run(
   saidQueued(output, ingested);
   const ids = ingested.items.map((item) => item.queue_id);
   const isWaiting = options.wait && ids.length > 0;
-  const seen = isWaiting ? await workUntilDone(quarry, output, ids, stopping) : await look(quarry, ids);
+  const seen = isWaiting
+    ? await workUntilDone(quarry, output, { ingested, ids }, stopping)
+    : await look(quarry, ids);
   const isStopped = stopping.soon.aborted || (isWaiting && seen.isOpen);
   await report(quarry, output, { ingested, ids, seen, isWaiting, isStopped });
 }
@@ -144,18 +151,20 @@ async function look(quarry: Quarry, ids: readonly string[]): Promise<Seen> {
 async function workUntilDone(
   quarry: Quarry,
   output: Output,
-  ids: readonly string[],
+  { ingested, ids }: { ingested: Ingested; ids: readonly string[] },
   stopping: Stopping,
 ): Promise<Seen> {
   const { soon: signal } = stopping;
-  const { length: others } = await workersAtIt(quarry);
+  const { length: others } = await workersAtIt(quarry, ingested);
   let crew = others === 0 ? await quarry.work({ graceMs: GRACE_MS }) : undefined;
   if (!crew) output.line(`${atIt(others)} already.`);
   const bars = new ProgressBars(() => systemClock.monotonic());
   const isStandstill = standstill(() => systemClock.monotonic());
   let seen = await look(quarry, ids);
   while (seen.isOpen && !signal.aborted) {
-    output.progress(`${itemsLine(seen.items)}\n${bars.lines(seen.documents, { isWide: output.isLive })}`);
+    const waits = waitRows(waitsOf(await quarry.workers())).map((row) => row.join(" "));
+    const lines = [itemsLine(seen.items), bars.lines(seen.documents, { isWide: output.isLive }), ...waits];
+    output.progress(lines.join("\n"));
     if (isStandstill(seen)) {
       const paused = [...(await quarry.lanes.paused())];
       if (paused.length > 0) {
@@ -192,12 +201,20 @@ async function stop(crew: Crew, output: Output, { soon, now }: Stopping): Promis
   now.removeEventListener("abort", onNow);
 }
 
-/** Paths are taken up on the machine where they were given, by whoever runs the lane. */
-async function workersAtIt(quarry: Quarry) {
+/** Paths are taken up on the machine where they were given, text anywhere. */
+async function workersAtIt(quarry: Quarry, { items }: Ingested) {
+  const machine = items.every(({ path }) => path === STDIN) ? undefined : quarry.settings.machine;
+  return (await quarry.workers()).filter((worker) => takesItems(worker, machine));
+}
+
+/** Where there is only one machine, its name says nothing. */
+async function whomToWaitFor(quarry: Quarry): Promise<string> {
   const { machine } = quarry.settings;
-  return (await quarry.workers()).filter(
-    ({ host, lanes }) => lanes.includes(ITEM_LANES[0]) && (machine === undefined || host === machine),
-  );
+  const isOnlyOne =
+    machine === undefined || (machine === hostname() && (await quarry.workers()).length === 0);
+  return isOnlyOne
+    ? "Waiting for a worker: run `quarry up`, or add --wait."
+    : `Waiting for a worker on ${machine}, where the paths are: run \`quarry up\` there, or add --wait.`;
 }
 
 function atIt(workers: number): string {
@@ -232,7 +249,9 @@ async function report(quarry: Quarry, output: Output, outcome: Outcome): Promise
   const documents = isWaiting ? await shownDocuments(quarry, seen.items.documentIds) : [];
   const taken = takenText(await quarry.queue.outcome(ids));
   const text =
-    isWaiting || isStopped ? resultOf(outcome, { taken, items, documents }) : await nextStep(quarry, outcome);
+    isWaiting || isStopped
+      ? resultOf(quarry, outcome, { taken, items, documents })
+      : await nextStep(quarry, outcome);
   output.result({ items, refused: ingested.refused, progress: seen, documents }, text);
   const isBad =
     seen.items.failed > 0 || documents.some(({ state }) => state === "failed" || state === "partial");
@@ -253,15 +272,16 @@ async function shownDocuments(quarry: Quarry, ids: readonly string[]): Promise<D
 }
 
 /** What to do when others do the work. */
-async function nextStep(quarry: Quarry, { ids, seen }: Outcome): Promise<string> {
+async function nextStep(quarry: Quarry, { ingested, ids, seen }: Outcome): Promise<string> {
   if (ids.length === 0) return "Nothing was taken in.";
-  const { length: workers } = await workersAtIt(quarry);
+  const { length: workers } = await workersAtIt(quarry, ingested);
   if (!seen.isOpen) return "All done.";
-  const who = workers > 0 ? `${atIt(workers)}.` : "Waiting for a worker: run `quarry up`, or add --wait.";
+  const who = workers > 0 ? `${atIt(workers)}.` : await whomToWaitFor(quarry);
   return `${who} \`quarry status --watch\` shows how far it is.`;
 }
 
 function resultOf(
+  quarry: Quarry,
   { isStopped }: Outcome,
   {
     taken,
@@ -271,7 +291,7 @@ function resultOf(
 ): string {
   if (isStopped)
     return "Stopped. Nothing is lost: `quarry up`, or the same command again, goes on where it stopped.";
-  const parts = [taken, skippedText(items), blankText(documents), badText(items, documents)];
+  const parts = [taken, skippedText(items), blankText(documents), badText(quarry, items, documents)];
   const isBad = items.some(({ status }) => status === "failed") || parts[3] !== "";
   return [...parts, isBad ? "" : 'All done. Try: quarry search "…"'].filter((part) => part !== "").join("\n");
 }
@@ -306,22 +326,28 @@ function blankText(documents: readonly DocumentSummary[]): string {
   return `Nothing to search in:\n${table(rows)}${more}`;
 }
 
-function badText(items: readonly Item[], documents: readonly DocumentSummary[]): string {
+function badText(quarry: Quarry, items: readonly Item[], documents: readonly DocumentSummary[]): string {
   const bad = documents.filter(({ state }) => state === "failed" || state === "partial");
   const known = new Set(bad.map(({ id }) => id));
   const others = items.filter(
     ({ status, document_id: id }) => status === "failed" && !(id !== null && known.has(id)),
   );
   if (bad.length + others.length === 0) return "";
+  const machineOf = machineCell(quarry, [
+    ...bad.map(({ seenOn }) => seenOn),
+    ...others.map(({ seen_on: machine }) => machine),
+  ]);
   const rows = [
     ...bad.map((document) => [
       document.id,
+      ...machineOf(document.seenOn),
       shortened(document.filename, 30),
       document.state,
       shortened(noteOn(document), 100),
     ]),
     ...others.map((item) => [
       item.queue_id,
+      ...machineOf(item.seen_on),
       shortened(String(item.payload.file_path ?? item.payload.folder_path ?? item.item_type), 30),
       "failed",
       shortened(item.error_message ?? "", 100),

@@ -24,7 +24,9 @@ export function addMigrate(program: Command): void {
     .action((options: CommonOptions) =>
       withQuarry(options, async (quarry, output) => {
         const database = hideSecrets(quarry.settings.databaseUrl);
-        output.result({ database, isUpToDate: true }, `${database} is up to date.`);
+        const { migrationsApplied: applied } = quarry;
+        const done = applied === 0 ? "" : `: ${counted(applied, "migration")} applied`;
+        output.result({ database, isUpToDate: true, applied }, `${database} is up to date${done}.`);
       }),
     );
   withCommonOptions(migrate.command("legacy"))
@@ -56,15 +58,19 @@ export function addMigrate(program: Command): void {
 function addFiles(migrate: Command): void {
   withCommonOptions(migrate.command("files"))
     .description(
-      "Says that the files of documents were moved to where the settings say now (QUARRY_FILES, or the data folder), after they were copied there with their folder-id. Stop all workers first.",
+      "Says that the files of documents were moved to where the settings say now (QUARRY_FILES, or the data folder), after they were copied there with their folder-id. Some of the originals are looked for there. Stop all workers and servers first: servers are not noticed.",
     )
     .addHelpText("after", "\nExample:\n  QUARRY_FILES=s3://quarry-files/production quarry migrate files")
     .action((_own: CommonOptions, command: Command) =>
       withQuarry(
         command.optsWithGlobals<CommonOptions>(),
         async ({ settings }, output) => {
-          const files = settings.filesUrl ?? settings.dataFolder;
-          output.result({ files }, `From now on the files are in ${files}. Set it for every process.`);
+          const files = settings.filesUrl ?? resolve(settings.dataFolder);
+          const next =
+            settings.filesUrl === undefined
+              ? `Unset QUARRY_FILES for every process, and let QUARRY_DATA be that folder.`
+              : "Set QUARRY_FILES to it for every process.";
+          output.result({ files }, `From now on the files are in ${files}. ${next}`);
         },
         { isReader: true, areFilesMoved: true },
       ),

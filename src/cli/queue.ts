@@ -4,9 +4,13 @@ import type { Quarry } from "../app.ts";
 import { QuarryError } from "../errors.ts";
 import type { Item } from "../ingest/item-rows.ts";
 import { ITEM_STATUSES, ITEM_TYPES, type ItemStatus, type ItemType } from "../ingest/queue.ts";
+import { takesItems } from "../ingest/waiting.ts";
 import type { QueueHealth } from "../rag/jobs.ts";
+import { waitsOf } from "../status.ts";
+import { machineCell, unreachedText } from "./machines.ts";
 import { counted, type Output, plain, shortened, table } from "./output.ts";
 import { type CommonOptions, oneOf, wholeNumber, withCommonOptions, withQuarry } from "./session.ts";
+import { waitRows } from "./status.ts";
 
 interface ListFlags extends CommonOptions {
   readonly status?: string;
@@ -14,6 +18,7 @@ interface ListFlags extends CommonOptions {
   readonly tenant?: string;
   readonly collection?: string;
   readonly parent?: string;
+  readonly machine?: string;
   readonly limit: number;
   readonly after?: string;
 }
@@ -50,6 +55,7 @@ export function addQueue(program: Command): void {
     .option("--tenant <name>", "of one tenant")
     .option("--collection <name>", "of one collection")
     .option("--parent <id>", "found by one scan")
+    .option("--machine <name>", "about paths of one machine")
     .option("--limit <count>", "how many at most", wholeNumber, 50)
     .option("--after <cursor>", "the next page; the cursor is in the page before")
     .action((options: ListFlags) =>
@@ -122,19 +128,25 @@ async function status(quarry: Quarry, output: Output, isWatched: boolean): Promi
   const onSignal = () => stopping.abort();
   if (isWatched) process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
   do {
-    const [counts, workers, rag] = await Promise.all([
+    const workers = await quarry.workers();
+    const [counts, waiting, rag] = await Promise.all([
       quarry.queue.counts(),
-      quarry.workers(),
+      quarry.queue.waiting(workers),
       quarry.rag.rags.size > 0 ? quarry.rag.health() : undefined,
     ]);
     const known = Object.fromEntries(ITEM_STATUSES.map((word) => [word, counts[word] ?? 0]));
-    const atWork = workers.filter(({ lanes }) => lanes.includes("items")).length;
+    const atWork = workers.filter((worker) => takesItems(worker)).length;
     const rows = [
-      ...Object.entries(known).map(([word, count]) => [word.replace("_", " "), String(count)]),
+      ...Object.entries(known).map(([word, count]) => {
+        const said = [String(count), ...(word === "pending" ? unreachedText(waiting) : [])];
+        return [word.replace("_", " "), said.join(", ")];
+      }),
       ["workers", atWork === 0 && known.pending! > 0 ? "0 (run quarry up)" : String(atWork)],
+      ...waitRows(waitsOf(workers)),
     ];
     const text = rag ? `${table(rows)}\n\n${ragText(rag)}` : table(rows);
-    output.result({ ...known, workers: atWork, ...(rag && { rag }) }, text);
+    const without_workers = waiting.withoutWorkers;
+    output.result({ ...known, workers: atWork, without_workers, ...(rag && { rag }) }, text);
     if (isWatched) await sleep(WATCH_EVERY_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
   } while (isWatched && !stopping.signal.aborted && !process.stdout.destroyed);
 }
@@ -169,17 +181,23 @@ async function list(quarry: Quarry, output: Output, flags: ListFlags): Promise<v
     tenant_id: flags.tenant,
     collection: flags.collection,
     parent_id: flags.parent,
+    seen_on: flags.machine,
     limit: flags.limit,
     after: flags.after,
   });
+  const machineOf = machineCell(
+    quarry,
+    page.items.map(({ seen_on: machine }) => machine),
+  );
   const rows = page.items.map((item) => [
     item.queue_id,
     item.status.replace("_", " "),
     `${item.item_type} ${item.op}`,
     String(item.priority),
+    ...machineOf(item.seen_on),
     shortened(item.error_message ?? about(item), ABOUT_SHOWN),
   ]);
-  const head = ["id", "status", "what", "priority", "about, or what went wrong"];
+  const head = ["id", "status", "what", "priority", ...machineOf("machine"), "about, or what went wrong"];
   const more = page.next === undefined ? "" : `\nMore: --after ${page.next}`;
   output.result(page, rows.length === 0 ? "No items." : `${table([head, ...rows])}${more}`);
 }

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Quarry } from "../app.ts";
 import { QuarryError } from "../errors.ts";
 import type { SearchMode, SearchResult } from "../search/search.ts";
+import { machineCell } from "./machines.ts";
 import { type Output, plain } from "./output.ts";
 import {
   type CommonOptions,
@@ -53,7 +54,14 @@ async function search(quarry: Quarry, output: Output, query: string, options: Se
   });
   for (const warning of answer.warnings) process.stderr.write(`quarry: ${plain(warning)}\n`);
   const isColoured = process.stdout.isTTY === true && !process.env.NO_COLOR;
-  const found = answer.results.map((result, index) => shown(result, index + 1, isColoured));
+  const machineOf = machineCell(
+    quarry,
+    answer.results.map(({ seenOn }) => seenOn),
+  );
+  const found = answer.results.map((result, index) => {
+    const places = [...machineOf(result.seenOn), result.collection, result.documentId];
+    return shown(result, { number: index + 1, places, isColoured });
+  });
   const text =
     found.length === 0 ? "Nothing found. Is everything indexed? See quarry status." : found.join("\n\n");
   output.result(answer, text);
@@ -74,11 +82,14 @@ export async function refuseUnknownPlace(
   );
 }
 
-function shown(result: SearchResult, number: number, isColoured: boolean): string {
+function shown(
+  result: SearchResult,
+  { number, places, isColoured }: { number: number; places: readonly string[]; isColoured: boolean },
+): string {
   const bold = (text: string) => (isColoured ? `\x1b[1m${text}\x1b[22m` : text);
   const place = [result.filename, `page ${result.pageNumber}`, ...result.headingPath].map(plain).join(" › ");
   const dim = (text: string) => (isColoured ? `\x1b[2m${text}\x1b[22m` : text);
-  const origin = `${plain(result.source)}  (${result.collection}, ${result.documentId})`;
+  const origin = `${plain(result.source)}  (${places.join(", ")})`;
   return `${number}. ${bold(place)}\n   ${highlighted(result, bold)}\n   ${dim(origin)}`;
 }
 

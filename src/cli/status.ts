@@ -2,21 +2,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { Quarry } from "../app.ts";
 import { systemClock } from "../clock.ts";
-import type { Progress } from "../documents/progress.ts";
-import type { DocumentState } from "../documents/views.ts";
 import type { WorkerProcess } from "../queue/worker-processes.ts";
-import { counted, type Output, PLAIN_EVERY_MS, table } from "./output.ts";
+import { readStatus, type Status } from "../status.ts";
+import { unreachedText } from "./machines.ts";
+import { counted, type Output, PLAIN_EVERY_MS, shortened, table } from "./output.ts";
 import { PLUS_MEANS, ProgressBars } from "./progress.ts";
 import { type CommonOptions, withCommonOptions, withQuarry } from "./session.ts";
 
-interface Status {
-  readonly progress: Progress;
-  readonly states: Readonly<Record<DocumentState, number>>;
-  readonly workers: readonly WorkerProcess[];
-  readonly paused: readonly string[];
-}
-
 const WATCH_EVERY_MS = 1_000;
+const REASON_SHOWN = 160;
 
 export function addStatus(program: Command): void {
   withCommonOptions(program.command("status"))
@@ -29,7 +23,7 @@ export function addStatus(program: Command): void {
         async (quarry, output) => {
           const bars = new ProgressBars(() => systemClock.monotonic());
           if (options.watch) await watch(quarry, output, bars);
-          else show(output, bars, await read(quarry));
+          else show(output, bars, await readStatus(quarry));
         },
         { isReader: true },
       ),
@@ -45,12 +39,12 @@ async function watch(quarry: Quarry, output: Output, bars: ProgressBars): Promis
   const isTerminal = output.isLive && process.stdout.isTTY === true;
   const isNews = changedOrLate();
   while (!stopping.signal.aborted) {
-    const status = await read(quarry);
+    const status = await readStatus(quarry);
     if (isTerminal) output.progress(text(bars, status));
     else if (output.isJson || isNews(JSON.stringify(status))) show(output, bars, status);
     await sleep(WATCH_EVERY_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
   }
-  if (isTerminal) show(output, bars, await read(quarry));
+  if (isTerminal) show(output, bars, await readStatus(quarry));
 }
 
 /** Tells whether something differs from what was written last, and enough time has passed to write it. */
@@ -65,21 +59,13 @@ function changedOrLate(): (state: string) => boolean {
   };
 }
 
-async function read(quarry: Quarry): Promise<Status> {
-  return {
-    progress: await quarry.documents.progress(),
-    states: await quarry.documents.states(),
-    workers: await quarry.workers(),
-    paused: [...(await quarry.lanes.paused())],
-  };
-}
-
 function show(output: Output, bars: ProgressBars, status: Status): void {
   output.result(status, text(bars, status));
 }
 
-function text(bars: ProgressBars, { progress, states, workers, paused }: Status): string {
-  const waiting = progress.open > 0 && workers.length === 0 ? " (none: run quarry up)" : "";
+function text(bars: ProgressBars, { progress, states, items, workers, paused, waits }: Status): string {
+  const isWorkLeft = progress.open + items.waiting > 0;
+  const waiting = isWorkLeft && workers.length === 0 ? " (none: run quarry up)" : "";
   const documents = [
     String(progress.documents),
     `${progress.open} with work to do`,
@@ -88,11 +74,20 @@ function text(bars: ProgressBars, { progress, states, workers, paused }: Status)
   ];
   const rows = [
     ["documents", documents.join(", ")],
+    ...(items.waiting > 0
+      ? [["items", [`${items.waiting} waiting`, ...unreachedText(items)].join(", ")]]
+      : []),
     ["workers", `${workers.length}${waiting}`],
     ...workers.map((worker) => ["", whoIs(worker)]),
     ...(paused.length > 0 ? [["paused", paused.join(", ")]] : []),
+    ...waitRows(waits),
   ];
   return `${table(rows)}\n${bars.lines(progress, { isWide: true })}`;
+}
+
+/** A row for each lane that needs something that is away. */
+export function waitRows(waits: Status["waits"]): string[][] {
+  return waits.map(({ lane, reason }) => ["waits", `${lane}: ${shortened(reason, REASON_SHOWN)}`]);
 }
 
 function whoIs({ id, host, pid, lanes }: WorkerProcess): string {

@@ -1,5 +1,6 @@
 import type pg from "pg";
 import { atMost, pause } from "../clock.ts";
+import { QuarryError } from "../errors.ts";
 import { literal } from "./dialect.ts";
 import { Topics } from "./topics.ts";
 
@@ -107,7 +108,9 @@ export class PostgresNotifications {
     const { signal } = this.#stopping;
     const broken = new AbortController();
     client.on("error", (error) => broken.abort(error));
-    client.on("end", () => broken.abort(new Error("the listening connection ended")));
+    client.on("end", () =>
+      broken.abort(new QuarryError("database_unavailable", "the listening connection ended")),
+    );
     while (!signal.aborted) {
       await pause(CHECK_EVERY_MS, AbortSignal.any([signal, broken.signal]));
       if (signal.aborted) return;

@@ -66,7 +66,7 @@ class PostgresDatabase implements Database {
   constructor(settings: PostgresSettings) {
     this.clock = settings.clock ?? systemClock;
     this.now = settings.now ?? (() => null);
-    this.#onError = settings.onError ?? (() => undefined);
+    this.#onError = (error) => settings.onError?.(translated(error));
     const onError = this.#onError;
     const poolSettings = {
       connectionString: settings.url,
@@ -262,6 +262,7 @@ function isConnectionLost(error: unknown): boolean {
 }
 
 const SOCKET_ERRORS = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EHOST|ENETUNREACH|EAI_AGAIN)/;
+const UNREACHED = /^(ECONNREFUSED|ENOTFOUND|EHOST|ENETUNREACH|EAI_AGAIN)/;
 const DRIVER_ERRORS =
   /connection terminated|query read timeout|timeout exceeded when trying to connect|client has encountered a connection error|cannot use a pool after|not queryable|connection (was )?closed/i;
 
@@ -271,6 +272,12 @@ function translated(error: unknown): unknown {
   const message = messageOf(error);
   const as = (code: ConstructorParameters<typeof QuarryError>[0], text: string) =>
     new QuarryError(code, text, { cause: error });
+  // Nobody listens there, or the name is unknown.
+  if (UNREACHED.test(state))
+    return as(
+      "database_unavailable",
+      `PostgreSQL cannot be reached: ${message || state}; start it, or set DATABASE_URL to where it listens`,
+    );
   if (
     state.startsWith("08") ||
     state.startsWith("57P") ||

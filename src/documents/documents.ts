@@ -44,6 +44,8 @@ export interface NewDocument {
   readonly opened?: FileHandle;
   /** The same file again: try what failed once more. */
   readonly isRetried?: boolean;
+  /** Written in one transaction with a new version; when it throws, there is none. */
+  also?(transaction: Transaction, id: string): Promise<void>;
 }
 
 export interface Added {
@@ -135,7 +137,7 @@ export class Documents {
       max_retries: this.#parts.attemptsMax,
     };
     try {
-      await this.#insert(row, { seen: current && String(current.id), ifAbandoned });
+      await this.#insert(row, { seen: current && String(current.id), ifAbandoned, also: document.also });
       return { id, filename, change: current ? "replaced" : "added" };
     } catch (error) {
       // The row may be there, and then it needs its file.
@@ -294,7 +296,11 @@ export class Documents {
   /** The version that was seen steps aside first: there is one current document for a source. */
   async #insert(
     row: Row,
-    { seen, ifAbandoned }: { seen: string | undefined; ifAbandoned: Key | undefined },
+    {
+      seen,
+      ifAbandoned,
+      also,
+    }: { seen: string | undefined; ifAbandoned: Key | undefined; also: NewDocument["also"] },
   ): Promise<void> {
     const { database } = this.#parts;
     const isPostgres = database.dialect.name === "postgres";
@@ -320,6 +326,7 @@ export class Documents {
         const sql = `update step_cache set document_id = ${next} where document_id = ${old}`;
         await transaction.query({ name: "documents.inherit", sql }, [row.id, seen]);
       }
+      await also?.(transaction, String(row.id));
     });
   }
 

@@ -33,14 +33,17 @@ const COPIES_AT_ONCE = 4;
  */
 export class DocumentFiles {
   readonly #store: FileStore;
-  readonly #verify: () => Promise<void>;
+  readonly #verify: () => Promise<boolean>;
   readonly #copying = new Gate(COPIES_AT_ONCE);
   #verified: Promise<void> | undefined;
 
-  /** `verify` is asked once, before the first file: whether these are the files of the database. */
-  constructor(store: FileStore, options: { verify?: () => Promise<void> } = {}) {
+  /**
+   * `verify` is asked before the first file whether these are the files of the database, and again until it says that
+   * the answer stays so.
+   */
+  constructor(store: FileStore, options: { verify?: () => Promise<boolean> } = {}) {
     this.#store = store;
-    this.#verify = options.verify ?? (async () => undefined);
+    this.#verify = options.verify ?? (async () => true);
   }
 
   get isRemote(): boolean {
@@ -49,10 +52,15 @@ export class DocumentFiles {
 
   /** Rejects when the files are those of another database, or when their store is away. */
   verified(): Promise<void> {
-    this.#verified ??= this.#verify().catch((error) => {
-      this.#verified = undefined;
-      throw error;
-    });
+    this.#verified ??= this.#verify().then(
+      (staysSo) => {
+        if (!staysSo) this.#verified = undefined;
+      },
+      (error) => {
+        this.#verified = undefined;
+        throw error;
+      },
+    );
     return this.#verified;
   }
 

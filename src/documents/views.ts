@@ -55,6 +55,8 @@ export interface DocumentDetails extends DocumentSummary {
 export interface DocumentFilter {
   readonly tenant?: string | undefined;
   readonly collection?: string | undefined;
+  /** The machine whose path the source is. */
+  readonly seenOn?: string | undefined;
   readonly state?: DocumentState | undefined;
   readonly ocr?: TaskStatus | undefined;
   readonly vector?: TaskStatus | undefined;
@@ -178,6 +180,7 @@ function filterTerms(database: Database, filter: DocumentFilter) {
   const terms = ["true"];
   if (filter.tenant !== undefined) terms.push(`d.tenant = ${mark(filter.tenant)}`);
   if (filter.collection !== undefined) terms.push(`d.collection = ${mark(filter.collection)}`);
+  if (filter.seenOn !== undefined) terms.push(`d.seen_on = ${mark(filter.seenOn)}`);
   for (const phase of ["ocr", "vector", "graphrag"] as const) {
     const status = filter[phase];
     if (status === undefined) continue;

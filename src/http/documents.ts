@@ -3,7 +3,7 @@ import { PHASES, TASK_STATUSES } from "../documents/queues.ts";
 import { DOCUMENT_STATES } from "../documents/views.ts";
 import type { Api, ApiParts } from "./api.ts";
 import { json, reply } from "./route.ts";
-import { Counts, Metadata, name } from "./schemas.ts";
+import { Counts, Metadata, machine, name } from "./schemas.ts";
 
 const TAG = "Documents";
 const Id = z.strictObject({ id: z.uuid() });
@@ -66,6 +66,7 @@ const Page = z
 const Filter = z.strictObject({
   tenant: name("Of one tenant.").optional(),
   collection: name("Of one collection.").optional(),
+  seenOn: machine("Whose paths are on one machine.").optional(),
   state: z.enum(DOCUMENT_STATES).optional(),
   ocr: phaseStatus("OCR"),
   vector: phaseStatus("the vector index"),

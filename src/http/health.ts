@@ -1,5 +1,4 @@
 import { z } from "@hono/zod-openapi";
-import type { ErrorCode } from "../errors.ts";
 import type { Readiness } from "../readiness.ts";
 import type { Api, ApiParts } from "./api.ts";
 import { RefusedRequest } from "./problem.ts";
@@ -12,10 +11,6 @@ const Ready = z
     checks: z.array(z.string()).optional().describe("What was looked at; only for keys that may read."),
   })
   .openapi("Ready");
-const CODE_OF_CHECK: Readonly<Record<string, ErrorCode>> = {
-  database: "database_unavailable",
-  disk: "disk_full",
-};
 
 export function addHealthRoutes(api: Api, { quarry }: ApiParts): void {
   api.route(
@@ -39,7 +34,7 @@ export function addHealthRoutes(api: Api, { quarry }: ApiParts): void {
       description:
         "The database answers and the disk has room. A key that may read is also told what is wrong.",
       answers: { 200: json("It is ready", Ready) },
-      problems: ["disk_full", "resource_exhausted"],
+      problems: ["disk_full", "store_unavailable", "resource_exhausted"],
     },
     async ({ caller }) => {
       const readiness = await quarry.readiness();
@@ -53,7 +48,7 @@ export function addHealthRoutes(api: Api, { quarry }: ApiParts): void {
 
 function notReady({ checks }: Readiness, isTold: boolean): RefusedRequest {
   const failing = checks.filter(({ isOk }) => !isOk);
-  const code = CODE_OF_CHECK[failing[0]?.name ?? ""] ?? "resource_exhausted";
+  const code = failing[0]?.code ?? "resource_exhausted";
   const errors = failing.map(({ name, problem = "does not work" }) => ({ path: name, message: problem }));
   return new RefusedRequest(code, "not ready", isTold ? { errors } : {});
 }

@@ -12,6 +12,7 @@ import {
 } from "../ingest/queue.ts";
 import type { Api, ApiParts } from "./api.ts";
 import { json, reply } from "./route.ts";
+import { machine } from "./schemas.ts";
 
 const ITEMS_CREATED_MAX = 1_000;
 const text = z.string().nullable();
@@ -43,6 +44,7 @@ const Item = z
     started_at: text,
     completed_at: text,
     parent_id: text.describe("The scan that found it."),
+    seen_on: text.describe("The machine whose paths it is about: only workers there take it."),
     document_id: text.describe("What it became, from the moment that there is one."),
     result: fields.nullable().describe("What it came to: the document, how many files."),
   })
@@ -132,6 +134,7 @@ export function addQueueItemRoutes(api: Api, { quarry: { queue } }: ApiParts): v
         tenant_id: name.optional(),
         collection: name.optional(),
         parent_id: z.string().max(100).optional(),
+        seen_on: machine("About paths of one machine.").optional(),
         limit: z.int().min(1).max(ITEMS_LISTED_MAX).default(100),
         after: z.string().max(500).optional().describe("`next` of the page before."),
       }),

@@ -9,3 +9,14 @@ export const Counts = z
 
 /** What a tenant or a collection is asked for by. */
 export const name = (what: string) => z.string().min(1).max(100).describe(what);
+
+/** What a machine is asked for by. */
+export const machine = (what: string) => z.string().min(1).max(255).describe(what);
+
+export const LaneWait = z
+  .strictObject({
+    lane: z.string(),
+    reason: z.string().describe("What is away that its tasks need; they wait at the cost of no attempt."),
+    since: z.string(),
+  })
+  .openapi("LaneWait");

@@ -11,6 +11,7 @@ const Result = z
     documentId: z.uuid(),
     filename: z.string(),
     source: z.string(),
+    seenOn: z.string().nullable().describe("The machine whose path the source is, where that is known."),
     title: z.string().nullable(),
     collection: z.string(),
     metadata: Metadata,

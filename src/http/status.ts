@@ -1,9 +1,10 @@
 import { z } from "@hono/zod-openapi";
 import { DOCUMENT_STATES, type DocumentState } from "../documents/views.ts";
 import { WORKER_STATES } from "../queue/worker-processes.ts";
+import { readStatus } from "../status.ts";
 import type { Api, ApiParts } from "./api.ts";
 import { json, reply } from "./route.ts";
-import { Counts } from "./schemas.ts";
+import { Counts, LaneWait } from "./schemas.ts";
 
 const Progress = z
   .strictObject({
@@ -25,11 +26,23 @@ const WorkerProcess = z
     version: z.string().nullable(),
     lanes: z.array(z.string()),
     capabilities: z.record(z.string(), z.unknown()),
+    waits: z.array(LaneWait),
     startedAt: z.string(),
     lastHeartbeat: z.string(),
     state: z.enum(WORKER_STATES),
   })
   .openapi("WorkerProcess");
+
+const WaitingItems = z
+  .strictObject({
+    waiting: z.int().describe("Items of the queue that nobody has taken up yet."),
+    withoutWorkers: z
+      .array(z.strictObject({ machine: z.string(), items: z.int() }))
+      .describe(
+        "Machines with paths that some of these are about, and without workers: nobody else takes them.",
+      ),
+  })
+  .openapi("WaitingItems");
 
 const stateCounts = Object.fromEntries(DOCUMENT_STATES.map((state) => [state, z.int()])) as Record<
   DocumentState,
@@ -40,8 +53,12 @@ const Status = z
   .strictObject({
     progress: Progress,
     states: z.strictObject(stateCounts).describe("How many documents are in each state."),
+    items: WaitingItems,
     workers: z.array(WorkerProcess).describe("Processes that run lanes."),
     paused: z.array(z.string()).describe("Lanes that rest."),
+    waits: z
+      .array(z.strictObject({ ...LaneWait.shape, workers: z.int().describe("How many processes say so.") }))
+      .describe("Lanes that need something that is away."),
   })
   .openapi("Status");
 
@@ -56,14 +73,6 @@ export function addStatusRoutes(api: Api, { quarry }: ApiParts): void {
       description: "What `quarry status --json` prints.",
       answers: { 200: json("The state of the work", Status) },
     },
-    async () => {
-      const [progress, states, workers, paused] = await Promise.all([
-        quarry.documents.progress(),
-        quarry.documents.states(),
-        quarry.workers(),
-        quarry.lanes.paused(),
-      ]);
-      return reply(200, { progress, states, workers, paused: [...paused] });
-    },
+    async () => reply(200, await readStatus(quarry)),
   );
 }

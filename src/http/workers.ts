@@ -2,6 +2,7 @@ import { z } from "@hono/zod-openapi";
 import { WORKER_STATES, type WorkerProcess } from "../queue/worker-processes.ts";
 import type { Api, ApiParts } from "./api.ts";
 import { empty, json, reply } from "./route.ts";
+import { LaneWait } from "./schemas.ts";
 
 const Worker = z
   .strictObject({
@@ -14,6 +15,7 @@ const Worker = z
     version: z.string().nullable(),
     lanes: z.array(z.string()),
     capabilities: z.record(z.string(), z.unknown()),
+    waits: z.array(LaneWait).describe("Its lanes that need something that is away."),
     started_at: z.string(),
     last_heartbeat: z.string(),
     state: z.enum(WORKER_STATES).describe("stale: silent for so long that its tasks were given to others."),
@@ -101,11 +103,12 @@ export function addWorkerRoutes(api: Api, { quarry }: ApiParts): void {
 }
 
 function shown(worker: WorkerProcess): z.output<typeof Worker> {
-  const { startedAt, lastHeartbeat, lanes, capabilities, ...rest } = worker;
+  const { startedAt, lastHeartbeat, lanes, capabilities, waits, ...rest } = worker;
   return {
     ...rest,
     lanes: [...lanes],
     capabilities: { ...capabilities },
+    waits: [...waits],
     started_at: startedAt,
     last_heartbeat: lastHeartbeat,
   };

@@ -1,7 +1,8 @@
 import { lstat } from "node:fs/promises";
 import { basename } from "node:path";
-import type { Added, NewDocument } from "../documents/documents.ts";
-import { isQuarryError, QuarryError } from "../errors.ts";
+import type { Session } from "../database/database.ts";
+import type { NewDocument } from "../documents/documents.ts";
+import { QuarryError } from "../errors.ts";
 import type { Ticket } from "../queue/outcome.ts";
 import type { ItemParts, Job, Result } from "./handle.ts";
 import { realPath } from "./scan.ts";
@@ -34,14 +35,16 @@ export async function takeIn(
   },
 ): Promise<Result> {
   const { documents, searchable } = parts;
+  const note = (session: Session, id: string) => noteDocument(parts, job.claim, { id, session });
   const { id, change } = await documents.add({
     ...document,
     tenant: job.tenant,
     collection: job.collection,
     metadata: { ...job.metadata, ...document.metadata },
     isRetried: job.isRetried || job.payload.retry === true,
+    also: note,
   });
-  await noteDocument(parts, job.claim, { id, change });
+  if (!["added", "replaced"].includes(change)) await note(parts.database, id);
   const reached = await searchable.reached(id, job.signal);
   if (reached === "failed") {
     const { failures } = await documents.show(id);
@@ -55,15 +58,11 @@ export async function takeIn(
 
 /** An item that was cancelled while its file was being copied leaves no new document behind. */
 async function noteDocument(
-  { items, documents }: ItemParts,
+  { items }: ItemParts,
   claim: Ticket,
-  { id, change }: Pick<Added, "id" | "change">,
+  { id, session }: { id: string; session: Session },
 ): Promise<void> {
-  if (await items.noteDocument(claim, id)) return;
-  if (change === "added" && !(await items.exists(String(claim.key))))
-    await documents.delete(id).catch((error) => {
-      if (!isQuarryError(error, "not_found")) throw error;
-    });
+  if (await items.noteDocument(claim, id, session)) return;
   throw new QuarryError("lease_lost", `item ${claim.key} was cancelled, or another worker has it now`);
 }
 

@@ -28,6 +28,8 @@ export interface Item {
   readonly started_at: string | null;
   readonly completed_at: string | null;
   readonly parent_id: string | null;
+  /** The machine whose paths it is about; null when everybody may take it. */
+  readonly seen_on: string | null;
   readonly document_id: string | null;
   /** What it came to: the document, how many files. */
   readonly result: Readonly<Record<string, unknown>> | null;
@@ -40,6 +42,7 @@ export interface ItemFilter {
   readonly tenant_id?: string | undefined;
   readonly collection?: string | undefined;
   readonly parent_id?: string | undefined;
+  readonly seen_on?: string | undefined;
   readonly limit?: number | undefined;
   /** The cursor of the page before. */
   readonly after?: string | undefined;
@@ -51,7 +54,7 @@ export interface ItemPage {
 }
 
 export const ITEMS_LISTED_MAX = 1_000;
-const FILTERS = ["status", "item_type", "op", "tenant_id", "collection", "parent_id"] as const;
+const FILTERS = ["status", "item_type", "op", "tenant_id", "collection", "parent_id", "seen_on"] as const;
 const PLAIN = [
   ...[
     "queue_id",
@@ -73,7 +76,7 @@ const PLAIN = [
     "error_message",
     "last_error_at",
   ],
-  ...["branch", "run_after", "started_at", "completed_at", "parent_id", "document_id"],
+  ...["branch", "run_after", "started_at", "completed_at", "parent_id", "seen_on", "document_id"],
 ];
 
 /** Newest first. */
@@ -107,6 +110,7 @@ export async function listItems(database: Database, filter: ItemFilter): Promise
 export function itemOf(row: Row): Item {
   return {
     ...Object.fromEntries(PLAIN.map((name) => [name, row[name] ?? null])),
+    seen_on: row.seen_on || null,
     payload: readJson(row.payload_json) ?? {},
     metadata: readJson(row.metadata) ?? {},
     result: readJson(row.result_json),

@@ -1,5 +1,5 @@
 import { pause } from "../clock.ts";
-import type { Database, Row, Statement, Transaction } from "../database/database.ts";
+import type { Database, Row, Session, Statement, Transaction } from "../database/database.ts";
 import { quoted } from "../database/dialect.ts";
 import { QuarryError } from "../errors.ts";
 import { uuidv7 } from "../ids.ts";
@@ -9,6 +9,7 @@ import { stringify } from "../queue/enqueue.ts";
 import type { Ticket } from "../queue/outcome.ts";
 import { type CancelVerdict, cancelTopic, openQueue, type QueueStore } from "../queue/store.ts";
 import { refuseUnstorable } from "../queue/text.ts";
+import type { WorkerProcess } from "../queue/worker-processes.ts";
 import { type Item, type ItemFilter, type ItemPage, itemOf, listItems } from "./item-rows.ts";
 import {
   type ItemsOutcome,
@@ -31,6 +32,7 @@ import {
   PRIORITY_MAX,
 } from "./queue.ts";
 import { FairTags } from "./turns.ts";
+import { type WaitingItems, waitingItems } from "./waiting.ts";
 
 export interface NewItem {
   readonly item_type: ItemType;
@@ -115,11 +117,6 @@ export class Items {
     throw new QuarryError("not_found", `there is no item ${JSON.stringify(id)}: see quarry queue list`);
   }
 
-  async exists(id: string): Promise<boolean> {
-    const sql = `select 1 as found from unified_queue where queue_id = ${this.#database.dialect.mark(1)}`;
-    return (await this.#database.query({ name: "items.exists", sql }, [id])).length > 0;
-  }
-
   /** Asks once more for what was asked for at a path after another item: that one may have undone it. */
   async repeatAfter(id: string, path: string): Promise<void> {
     const { tenant_id: tenant, collection } = await this.read(id);
@@ -144,6 +141,13 @@ export class Items {
     return itemsProgress(this.#database, ids);
   }
 
+  /** How many nobody has taken up yet, and which machines those need that no worker is on. */
+  async waiting(workers: readonly WorkerProcess[]): Promise<WaitingItems> {
+    const found = await waitingItems(this.#database, workers);
+    // A worker without a machine's name takes every item.
+    return this.#queue.reserved ? found : { ...found, withoutWorkers: [] };
+  }
+
   /** Waits until they, and everything that their scans found, are done or have failed. */
   async finished(ids: readonly string[], signal?: AbortSignal): Promise<ItemsProgress> {
     for (;;) {
@@ -165,11 +169,11 @@ export class Items {
   }
 
   /** Notes what an item has become, for those who follow it, while its claim stands. Returns whether it does. */
-  async noteDocument(claim: Ticket, documentId: string): Promise<boolean> {
+  async noteDocument(claim: Ticket, documentId: string, session: Session = this.#database): Promise<boolean> {
     const { mark } = this.#database.dialect;
     const sql = `update unified_queue set document_id = ${mark(1)} where queue_id = ${mark(2)} and lease_token = ${mark(3)} and status = 'in_progress' returning queue_id`;
     const params = [documentId, claim.key, claim.token];
-    return (await this.#database.query({ name: "items.note", sql }, params)).length > 0;
+    return (await session.query({ name: "items.note", sql }, params)).length > 0;
   }
 
   /** From now on only the workers of that machine take it. */

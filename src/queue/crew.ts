@@ -3,6 +3,7 @@ import { messageOf } from "../errors.ts";
 import { type Log, silentLog } from "../log.ts";
 import { createJanitor, type Janitor, openTended, type Tended } from "./janitor.ts";
 import type { LaneDeclaration } from "./lane.ts";
+import type { StoreOutages } from "./outage.ts";
 import { PAUSE_TOPIC, Pauses } from "./pauses.ts";
 import { createWorker, type Worker } from "./worker.ts";
 import { WorkerProcesses } from "./worker-processes.ts";
@@ -21,7 +22,11 @@ export interface CrewSettings {
   readonly pollMs: number;
   readonly graceMs?: number;
   readonly log?: Log;
+  readonly outages?: StoreOutages;
 }
+
+/** Lanes begin and end to wait together, and maybe in turns: it is reported once for all. */
+const REPORT_AFTER_MS = 500;
 
 /** Everything one process runs: lanes, a janitor, its entry among the processes, and an eye on paused lanes. */
 export class Crew {
@@ -34,6 +39,7 @@ export class Crew {
   readonly #tended: readonly Tended[];
   readonly #log: Log;
   #timers: NodeJS.Timeout[] = [];
+  #report: NodeJS.Timeout | undefined;
   #unsubscribe: (() => void) | undefined;
   #stopped: Promise<void> | undefined;
 
@@ -48,6 +54,10 @@ export class Crew {
       lanes,
       heartbeatMs,
       log: this.#log,
+      ...(settings.outages && { outages: settings.outages }),
+      onWait: () => {
+        this.#report ??= setTimeout(() => void this.#beat(), REPORT_AFTER_MS).unref();
+      },
       ...(settings.graceMs !== undefined && { graceMs: settings.graceMs }),
     });
     this.#janitor = createJanitor({
@@ -55,6 +65,7 @@ export class Crew {
       queues: this.#tended,
       everyMs: settings.checkEveryMs,
       log: this.#log,
+      ...(settings.outages && { outages: settings.outages }),
     });
     this.#pauses = new Pauses(database);
     this.#processes = new WorkerProcesses(database, {
@@ -91,14 +102,16 @@ export class Crew {
 
   async #stop(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
+    clearTimeout(this.#report);
     this.#unsubscribe?.();
     await Promise.all([this.worker.stop(), this.#janitor.stop()]);
     await this.#processes.leave(this.worker.id).catch(() => undefined);
   }
 
   async #beat(): Promise<void> {
+    this.#report = undefined;
     try {
-      await this.#processes.beat(this.worker.id, this.#names);
+      await this.#processes.beat(this.worker.id, this.#names, this.worker.waits);
       if (await this.#takeFromGone()) await this.#janitor.sweep();
     } catch (error) {
       this.#log.debug({ error: messageOf(error) }, "the process could not report");

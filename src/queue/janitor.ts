@@ -1,9 +1,9 @@
 import { pause } from "../clock.ts";
 import type { Database } from "../database/database.ts";
-import { messageOf } from "../errors.ts";
 import { type Log, silentLog } from "../log.ts";
 import type { Queue } from "./declaration.ts";
 import type { LaneStore } from "./lane-store.ts";
+import { StoreOutages } from "./outage.ts";
 import { openQueue } from "./store.ts";
 
 export interface JanitorSettings {
@@ -11,6 +11,8 @@ export interface JanitorSettings {
   readonly queues: readonly Tended[];
   readonly everyMs?: number;
   readonly log?: Log;
+  /** Those of the process; its own, unless said. */
+  readonly outages?: StoreOutages;
 }
 
 /** A queue over a table, or the store of one that is kept elsewhere. */
@@ -42,6 +44,7 @@ export class Janitor {
   readonly #stores: readonly LaneStore<object>[];
   readonly #everyMs: number;
   readonly #log: Log;
+  readonly #outages: StoreOutages;
   readonly #stopping = new AbortController();
   #loop: Promise<void> | undefined;
 
@@ -49,6 +52,7 @@ export class Janitor {
     this.#stores = settings.queues.map((queue) => openTended(settings.database, queue));
     this.#everyMs = settings.everyMs ?? EVERY_DEFAULT_MS;
     this.#log = settings.log ?? silentLog;
+    this.#outages = settings.outages ?? new StoreOutages({ log: this.#log, clock: settings.database.clock });
   }
 
   start(): this {
@@ -65,9 +69,11 @@ export class Janitor {
     const total = { rescued: 0, failed: 0, promoted: 0, pruned: 0, mended: 0 };
     for (const store of this.#stores) {
       // One queue that cannot be swept must not keep the others' rows from being rescued.
-      await this.#sweepQueue(store, total).catch((error) => {
-        this.#log.warn({ queue: store.queue.name, error: messageOf(error) }, "the janitor's sweep failed");
-      });
+      const queue = store.queue.name;
+      await this.#sweepQueue(store, total).then(
+        () => this.#outages.pass(queue),
+        (error) => this.#outages.meet(error, { queue }, "the janitor's sweep failed"),
+      );
     }
     return total;
   }

@@ -1,4 +1,4 @@
-import { atMost, type Clock } from "../clock.ts";
+import { atMost, type Clock, isoTime } from "../clock.ts";
 import { messageOf, QuarryError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Telemetry } from "../telemetry.ts";
@@ -6,6 +6,7 @@ import type { Queue } from "./declaration.ts";
 import { Held, type Task } from "./held.ts";
 import { CLAIM_MAX, type LaneStore } from "./lane-store.ts";
 import { Leases } from "./leases.ts";
+import { Outage, type StoreOutages } from "./outage.ts";
 import type { Claim, Outcome, Verdict } from "./outcome.ts";
 import { type Settled, Settlements } from "./settlements.ts";
 
@@ -48,12 +49,22 @@ export interface LaneStats {
   readonly waiting: number;
 }
 
+/** A lane whose tasks need something that is away. */
+export interface LaneWait {
+  readonly lane: string;
+  readonly reason: string;
+  readonly since: string;
+}
+
 interface LaneEnvironment {
   readonly worker: string;
   readonly store: LaneStore<object>;
   readonly clock: Clock;
   readonly log: Log;
   readonly telemetry: Telemetry | undefined;
+  readonly outages: StoreOutages;
+  /** It begins to wait for what is away, or goes on. */
+  readonly onWait: () => void;
 }
 
 /** Rows are held in advance for about this much work: enough to hide a round trip, too little to hoard. */
@@ -66,6 +77,9 @@ const PROMOTE_AGAIN_MS = 50;
 const ERROR_PAUSE_MAX_MS = 5_000;
 /** A handler that ignores its deadline is given this long, then its row goes on without it. */
 const DEADLINE_GRACE_MS = 1_000;
+/** What waits looks again more often than this. */
+const WAIT_ENDS_AFTER_MS = 60_000;
+const REASON_LENGTH_MAX = 500;
 
 type State = "running" | "paused" | "stopping" | "stopped";
 
@@ -96,6 +110,8 @@ export class Lane {
   #timer: NodeJS.Timeout | undefined;
   #unsubscribe: (() => void) | undefined;
   #onIdle: (() => void) | undefined;
+  readonly #outage: Outage;
+  #wait: (LaneWait & { metAt: number }) | undefined;
   /** What runs may still finish when the lane stops. */
   #hasGrace = true;
 
@@ -115,9 +131,10 @@ export class Lane {
     }
     this.#declaration = declaration;
     this.#environment = environment;
+    this.#outage = new Outage(environment);
     this.#settlements = new Settlements({
       store: environment.store,
-      log: environment.log,
+      outages: environment.outages,
       onWriting: () => this.#claimMore(),
       onSettled: (settled) => this.#settled(settled),
     });
@@ -141,6 +158,15 @@ export class Lane {
       running: this.#running,
       waiting: this.#waitingCount,
     };
+  }
+
+  /** What its tasks wait for; of what nobody has met for long, nothing is known any more. */
+  get wait(): LaneWait | undefined {
+    if (this.#wait && this.#environment.clock.monotonic() - this.#wait.metAt > WAIT_ENDS_AFTER_MS)
+      this.#goOn();
+    if (!this.#wait) return undefined;
+    const { metAt: _, ...wait } = this.#wait;
+    return wait;
   }
 
   get isIdle(): boolean {
@@ -275,7 +301,7 @@ export class Lane {
   }
 
   async #claim(): Promise<void> {
-    const { store, worker, clock, log } = this.#environment;
+    const { store, worker, clock, outages } = this.#environment;
     const backlogMax =
       2 * ((this.#declaration.prefetchMax ?? PREFETCH_DEFAULT_MAX) + this.#concurrency * this.#batchSize);
     const limit = Math.min(this.#wanted(), backlogMax - this.#settlements.unwritten, CLAIM_MAX);
@@ -285,6 +311,7 @@ export class Lane {
     const askedAt = clock.monotonic();
     try {
       const claims = await store.claim({ worker, limit, isExpected: this.#wasFull });
+      outages.pass(this.queue.name);
       this.#errors = 0;
       this.#claimed += claims.length;
       this.#wasFull = claims.length === limit;
@@ -296,7 +323,7 @@ export class Lane {
         if (askedAt - this.#promotedAt >= this.#pollMs) void this.#promoteDue();
       }
     } catch (error) {
-      log.warn({ queue: this.queue.name, error: messageOf(error) }, "claiming failed");
+      outages.meet(error, { queue: this.queue.name }, "claiming failed");
       this.#lookAgainIn(Math.min(ERROR_PAUSE_MAX_MS, 50 * 2 ** this.#errors++) * (0.5 + Math.random()));
     } finally {
       this.#isClaiming = false;
@@ -378,8 +405,11 @@ export class Lane {
       clearTimeout(deadline);
       this.#running--;
       this.#learn(clock.monotonic() - startedAt);
-      for (const [index, held] of batch.entries())
-        this.#finish(held, outcomes[index] ?? outcomeOfNothing(held));
+      for (const [index, held] of batch.entries()) {
+        const outcome = outcomes[index] ?? outcomeOfNothing(held);
+        this.#heed(outcome, startedAt);
+        this.#finish(held, outcome);
+      }
       this.#pump();
     };
     const fail = (error: unknown) => end(batch.map((held) => outcomeOfError(error, held)));
@@ -431,6 +461,29 @@ export class Lane {
     this.#taskMs = Number.isFinite(this.#taskMs) ? this.#taskMs * 0.9 + tookMs * 0.1 : tookMs;
   }
 
+  /** Whatever began before the last task that had to wait says nothing about now. */
+  #heed(outcome: Outcome, startedAt: number): void {
+    if (outcome.kind !== "released") {
+      if (this.#wait && startedAt > this.#wait.metAt) this.#goOn();
+      return;
+    }
+    if (outcome.reason === undefined) return;
+    const { clock, onWait } = this.#environment;
+    const reason = outcome.reason.slice(0, REASON_LENGTH_MAX);
+    const before = this.#wait;
+    const since = before?.since ?? isoTime(clock.now());
+    this.#wait = { lane: this.queue.name, reason, since, metAt: clock.monotonic() };
+    if (before?.reason === reason) return;
+    this.#outage.meet({ queue: this.queue.name, error: reason }, "waits for what is away");
+    onWait();
+  }
+
+  #goOn(): void {
+    this.#wait = undefined;
+    this.#outage.pass({ queue: this.queue.name }, "waits no longer");
+    this.#environment.onWait();
+  }
+
   #finish(held: Held, outcome: Outcome): void {
     if (held.state === "lost") this.#forget(held);
     if (held.state !== "running" || this.#state === "stopped") return;
@@ -460,15 +513,13 @@ export class Lane {
     this.#nextWaiting = 0;
     if (given.length === 0) return;
     for (const held of given) held.state = "settling";
-    const { store, log } = this.#environment;
+    const { store, outages } = this.#environment;
     try {
       await store.release(given);
     } catch (error) {
       // Their leases run out instead, which costs an attempt each.
-      log.warn(
-        { queue: this.queue.name, count: given.length, error: messageOf(error) },
-        "claims could not be given back",
-      );
+      const fields = { queue: this.queue.name, count: given.length };
+      outages.meet(error, fields, "claims could not be given back");
     }
     for (const held of given) this.#forget(held);
   }

@@ -3,6 +3,7 @@ import { messageOf, QuarryError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Held } from "./held.ts";
 import type { LaneStore } from "./lane-store.ts";
+import type { StoreOutages } from "./outage.ts";
 import type { Key } from "./roll-up.ts";
 
 const RENEWED_AT_ONCE_MAX = 1_000;
@@ -12,6 +13,7 @@ interface LeaseSettings {
   readonly store: LaneStore<object>;
   readonly clock: Clock;
   readonly log: Log;
+  readonly outages: StoreOutages;
   /** The claim is not ours any more; its handler was told. */
   readonly onLost: (held: Held, wasWaiting: boolean) => void;
 }
@@ -50,7 +52,7 @@ export class Leases {
 
   /** Renews all of them, in one statement, and drops those that did not come back. */
   async renew(): Promise<void> {
-    const { clock, store, log } = this.#settings;
+    const { clock, store, outages } = this.#settings;
     const ours = this.all.filter((held) => held.state !== "lost");
     for (let start = 0; start < ours.length; start += RENEWED_AT_ONCE_MAX) {
       const some = ours.slice(start, start + RENEWED_AT_ONCE_MAX);
@@ -62,7 +64,7 @@ export class Leases {
           else this.#lose(held);
         }
       } catch (error) {
-        log.warn({ queue: store.queue.name, error: messageOf(error) }, "leases could not be renewed");
+        outages.meet(error, { queue: store.queue.name }, "leases could not be renewed");
         this.dropExpired();
       }
     }

@@ -28,7 +28,12 @@ export type Outcome =
   | { readonly kind: "retry"; readonly reason: string; readonly delayMs?: number }
   | { readonly kind: "failed"; readonly reason: string }
   /** Given back untouched: costs no attempt. For waiting on something that is not this row's fault. */
-  | { readonly kind: "released"; readonly delayMs?: number };
+  | {
+      readonly kind: "released";
+      readonly delayMs?: number;
+      /** What is away that the row needs. It is not written down: the lane says it of itself. */
+      readonly reason?: string;
+    };
 
 export interface Settlement {
   readonly claim: Claim<object>;
@@ -42,7 +47,10 @@ export const done = (result?: Record<string, unknown>): Outcome => (result ? { k
 export const retry = (reason: string, delayMs?: number): Outcome =>
   delayMs === undefined ? { kind: "retry", reason } : { kind: "retry", reason, delayMs };
 export const failed = (reason: string): Outcome => ({ kind: "failed", reason });
-export const released = (delayMs?: number): Outcome =>
-  delayMs === undefined ? { kind: "released" } : { kind: "released", delayMs };
+export const released = (delayMs?: number, reason?: string): Outcome => ({
+  kind: "released",
+  ...(delayMs !== undefined && { delayMs }),
+  ...(reason !== undefined && { reason }),
+});
 
 const DONE: Outcome = Object.freeze({ kind: "done" });

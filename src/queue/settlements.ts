@@ -1,8 +1,8 @@
 import { pause } from "../clock.ts";
 import { isQuarryError, messageOf, QuarryError } from "../errors.ts";
-import type { Log } from "../log.ts";
 import type { Held } from "./held.ts";
 import type { LaneStore } from "./lane-store.ts";
+import type { StoreOutages } from "./outage.ts";
 import type { Outcome, Settlement, Verdict } from "./outcome.ts";
 
 const BATCH_MAX = 2_000;
@@ -26,7 +26,7 @@ export interface Settled {
 export class Settlements {
   readonly verdicts: Record<Verdict, number> = { done: 0, retrying: 0, failed: 0, released: 0, lost: 0 };
   readonly #store: LaneStore<object>;
-  readonly #log: Log;
+  readonly #outages: StoreOutages;
   readonly #onWriting: () => void;
   readonly #onSettled: (settled: readonly Settled[]) => void;
   readonly #stopping = new AbortController();
@@ -38,13 +38,13 @@ export class Settlements {
 
   constructor(options: {
     store: LaneStore<object>;
-    log: Log;
+    outages: StoreOutages;
     /** What is asked of the database here shares a commit with what is about to be written, where commits are shared. */
     onWriting: () => void;
     onSettled: (settled: readonly Settled[]) => void;
   }) {
     this.#store = options.store;
-    this.#log = options.log;
+    this.#outages = options.outages;
     this.#onWriting = options.onWriting;
     this.#onSettled = options.onSettled;
   }
@@ -99,10 +99,8 @@ export class Settlements {
       try {
         return await this.#store.settle(settlements, { isRepeat: failures > 0 });
       } catch (error) {
-        this.#log.warn(
-          { queue: this.#store.queue.name, count: settlements.length, error: messageOf(error) },
-          "settling failed",
-        );
+        const fields = { queue: this.#store.queue.name, count: settlements.length };
+        this.#outages.meet(error, fields, "settling failed");
         const [only, ...others] = settlements;
         if (isAway(error) || (isUnclear(error) && failures < FAILURES_MAX)) await this.#wait(failures);
         else if (others.length > 0) return this.#writeApart(settlements);

@@ -1,10 +1,10 @@
-import { createHash } from "node:crypto";
-import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import type { Database, Row } from "../database/database.ts";
 import { QuarryError } from "../errors.ts";
 import { uuidv7 } from "../ids.ts";
+import { isRunning, MACHINE } from "../processes.ts";
 import { VERSION } from "../version.ts";
+import type { LaneWait } from "./lane.ts";
 
 export const WORKER_STATES = ["active", "stale", "gone"] as const;
 export type WorkerState = (typeof WORKER_STATES)[number];
@@ -18,6 +18,8 @@ export interface WorkerProcess {
   readonly version: string | null;
   readonly lanes: readonly string[];
   readonly capabilities: Readonly<Record<string, unknown>>;
+  /** Its lanes whose tasks need something that is away. */
+  readonly waits: readonly LaneWait[];
   readonly startedAt: string;
   readonly lastHeartbeat: string;
   /** "stale": silent for so long that its claims have been given to others. */
@@ -52,10 +54,10 @@ export class WorkerProcesses {
   }
 
   /** A process of this program; also says that it still runs, when it is there already. */
-  async beat(id: string, lanes: readonly string[]): Promise<void> {
+  async beat(id: string, lanes: readonly string[], waits: readonly LaneWait[] = []): Promise<void> {
     await this.#insert({
       ...{ id, kind: "process", pid: process.pid, host: this.#host, version: VERSION, lanes },
-      capabilities: { machine: MACHINE },
+      capabilities: { machine: MACHINE, ...(waits.length > 0 && { waits }) },
     });
     const { dialect } = this.#database;
     const sql = `delete from worker_processes where coalesce(left_at, last_heartbeat) < ${this.#ago(2)}`;
@@ -139,7 +141,7 @@ export class WorkerProcesses {
       ...[mark(2), mark(3), mark(4), param(5, "integer"), mark(6)],
       ...[param(7, "json"), param(8, "json"), now, now],
     ];
-    const sql = `insert into worker_processes (id, kind, host, pid, version, lanes, capabilities, started_at, last_heartbeat) values (${values.join(", ")}) on conflict (id) do update set last_heartbeat = excluded.last_heartbeat, left_at = null`;
+    const sql = `insert into worker_processes (id, kind, host, pid, version, lanes, capabilities, started_at, last_heartbeat) values (${values.join(", ")}) on conflict (id) do update set last_heartbeat = excluded.last_heartbeat, capabilities = excluded.capabilities, left_at = null`;
     await this.#database.query({ name: "worker_processes.insert", sql }, [
       ...[this.#database.now(), worker.id, worker.kind, worker.host.slice(0, 255), worker.pid],
       ...[worker.version ?? null, JSON.stringify(worker.lanes), JSON.stringify(worker.capabilities)],
@@ -164,6 +166,9 @@ function unknownWorker(): QuarryError {
 
 function workerOf(row: Row): WorkerProcess {
   const kind = row.kind as WorkerProcess["kind"];
+  const { waits, ...capabilities } = fromJson(row.capabilities) as Record<string, unknown>;
+  // What a worker elsewhere says about itself is its own.
+  const isOurs = kind === "process";
   return {
     id: String(row.id),
     kind,
@@ -171,7 +176,8 @@ function workerOf(row: Row): WorkerProcess {
     pid: kind === "remote" ? null : Number(row.pid),
     version: row.version as string | null,
     lanes: fromJson(row.lanes) as string[],
-    capabilities: fromJson(row.capabilities) as Record<string, unknown>,
+    capabilities: isOurs || waits === undefined ? capabilities : { ...capabilities, waits },
+    waits: isOurs ? ((waits ?? []) as LaneWait[]) : [],
     startedAt: String(row.started_at),
     lastHeartbeat: String(row.last_heartbeat),
     state: row.state as WorkerState,
@@ -180,31 +186,4 @@ function workerOf(row: Row): WorkerProcess {
 
 function fromJson(value: unknown): unknown {
   return typeof value === "string" ? JSON.parse(value) : value;
-}
-
-/** Process ids mean something only on one machine, since it was started, and within one container. */
-const MACHINE = machineId();
-
-function machineId(): string {
-  const parts = [hostname(), ...attempted(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8"))];
-  parts.push(...attempted(() => readlinkSync("/proc/self/ns/pid")));
-  return createHash("sha256").update(parts.join("\n")).digest("hex").slice(0, 16);
-}
-
-/** Not every system has these. */
-function attempted(read: () => string): string[] {
-  try {
-    return [read()];
-  } catch {
-    return [];
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as { code?: string }).code === "EPERM";
-  }
 }

@@ -3,7 +3,8 @@ import { QuarryError } from "../errors.ts";
 import { workerId } from "../ids.ts";
 import { type Log, silentLog } from "../log.ts";
 import { observed, type Telemetry } from "../telemetry.ts";
-import { Lane, type LaneDeclaration, type LaneStats } from "./lane.ts";
+import { Lane, type LaneDeclaration, type LaneStats, type LaneWait } from "./lane.ts";
+import { StoreOutages } from "./outage.ts";
 import { openQueue } from "./store.ts";
 
 export interface WorkerSettings {
@@ -17,6 +18,10 @@ export interface WorkerSettings {
   readonly graceMs?: number;
   readonly log?: Log;
   readonly telemetry?: Telemetry;
+  /** Those of the process; its own, unless said. */
+  readonly outages?: StoreOutages;
+  /** A lane begins to wait for what is away, or goes on. */
+  readonly onWait?: () => void;
 }
 
 const GRACE_DEFAULT_MS = 30_000;
@@ -42,6 +47,8 @@ export class Worker {
     this.#graceMs = settings.graceMs ?? GRACE_DEFAULT_MS;
     const leases = settings.lanes.map((lane) => lane.queue.lease.ms);
     this.#heartbeatMs = settings.heartbeatMs ?? Math.floor(Math.min(...leases) / 3);
+    const { outages = new StoreOutages({ log: this.#log, clock: settings.database.clock }) } = settings;
+    const onWait = settings.onWait ?? (() => undefined);
     this.#lanes = settings.lanes.map((declaration) => {
       const store = observed(declaration.store ?? openQueue(settings.database, declaration.queue), {
         prefix: "quarry.store",
@@ -54,12 +61,19 @@ export class Worker {
         clock: store.clock,
         log: this.#log,
         telemetry: settings.telemetry,
+        outages,
+        onWait,
       });
     });
   }
 
   get stats(): Readonly<Record<string, LaneStats>> {
     return Object.fromEntries(this.#lanes.map((lane) => [lane.queue.name, lane.stats]));
+  }
+
+  /** Lanes whose tasks need something that is away. */
+  get waits(): LaneWait[] {
+    return this.#lanes.map(({ wait }) => wait).filter((wait) => wait !== undefined);
   }
 
   start(): this {

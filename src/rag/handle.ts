@@ -6,8 +6,9 @@ import type { Reached, SearchableDocuments } from "../documents/searchable.ts";
 import { isQuarryError, messageOf, QuarryError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { isMountAway } from "../mounts.ts";
+import { untilBack } from "../outcomes.ts";
 import type { Task } from "../queue/held.ts";
-import { done, failed, type Outcome, released, retry } from "../queue/outcome.ts";
+import { done, failed, type Outcome, retry } from "../queue/outcome.ts";
 import { clearCollection, outlivesClearing } from "./clear.ts";
 import { removeErrorRecord } from "./error-record.ts";
 import { asPipelineError, asRagError, type ErrorFields, errorFields, RagError } from "./errors.ts";
@@ -45,7 +46,6 @@ export interface RagParts {
 
 /** No fault of the job's. */
 const OUTAGE = ["database_unavailable", "redis_unavailable", "store_unavailable", "commit_unknown"] as const;
-const OUTAGE_PAUSE_MS = 15_000;
 
 /**
  * Takes one job from its file to a document that can be searched. Every step may be repeated by whoever gets the job
@@ -58,9 +58,9 @@ export async function handleJob(parts: RagParts, task: Task<RagPayload>): Promis
   } catch (error) {
     // Whoever was told to stop leaves the answer to the engine.
     if (task.signal.aborted || isQuarryError(error, "lease_lost")) throw error;
-    if (isOutage(error)) return released(OUTAGE_PAUSE_MS);
+    if (isOutage(error)) return untilBack(error);
     return work.fail(error).catch((problem) => {
-      if (isOutage(problem)) return released(OUTAGE_PAUSE_MS);
+      if (isOutage(problem)) return untilBack(problem);
       throw problem;
     });
   }

@@ -5,6 +5,7 @@ import type { Ranked } from "./fusion.ts";
 export interface Passage extends Ranked {
   readonly filename: string;
   readonly source: string;
+  readonly seenOn: string | null;
   readonly title: string | null;
   readonly collection: string;
   readonly metadata: Readonly<Record<string, unknown>>;
@@ -55,7 +56,7 @@ async function lookUp(
   const rows = await database.query(
     {
       name: "search.passages",
-      sql: `select c.chunk_id, c.document_id, c.content, c.heading_path, p.page_number, d.filename, d.source, d.title, d.collection, d.metadata, d.tenant from ${wanted.from} join task_queue_chunk as c on c.document_id = ${wanted.column("document_id", "plain")} and c.chunk_id = ${wanted.column("chunk_id", "plain")} join task_queue_page as p on p.id = c.page_id join documents as d on d.id = c.document_id`,
+      sql: `select c.chunk_id, c.document_id, c.content, c.heading_path, p.page_number, d.filename, d.source, d.seen_on, d.title, d.collection, d.metadata, d.tenant from ${wanted.from} join task_queue_chunk as c on c.document_id = ${wanted.column("document_id", "plain")} and c.chunk_id = ${wanted.column("chunk_id", "plain")} join task_queue_page as p on p.id = c.page_id join documents as d on d.id = c.document_id`,
     },
     [JSON.stringify(hits.map(({ chunkId, documentId }) => ({ chunk_id: chunkId, document_id: documentId })))],
   );
@@ -75,6 +76,7 @@ function foundOf(row: Row): Found {
   return {
     filename: String(row.filename),
     source: String(row.source),
+    seenOn: row.seen_on as string | null,
     collection: String(row.collection),
     metadata: json(row.metadata),
     title: row.title as string | null,

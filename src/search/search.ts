@@ -31,6 +31,8 @@ export interface SearchResult {
   readonly filename: string;
   /** Where the document came from: its path, unless it was said otherwise. */
   readonly source: string;
+  /** The machine whose path the source is, where that is known. */
+  readonly seenOn: string | null;
   readonly title: string | null;
   readonly collection: string;
   readonly metadata: Readonly<Record<string, unknown>>;

@@ -48,11 +48,13 @@ describe("quarry doctor", () => {
       ["Redis", "database", "embedder (local)"].map((part) => health(report, part)),
       ["failed", "failed", "ok"],
     );
+    for (const part of ["graph (sql)", "vectors (embedded)"])
+      assert.equal(health(report, part), undefined, `${part}: nothing is known of it`);
   });
 
   it("writes, reads and deletes a file where files are kept, and tells no key", async () => {
     const bucket = await freshBucket();
-    const part = `files (${bucket.env.QUARRY_FILES})`;
+    const part = "files (bucket)";
     const well = await doctor(["--settings"], bucket.env);
     assert.equal(health(well.report, part), "ok");
     assert.deepEqual(await bucket.list(), []);
@@ -63,7 +65,7 @@ describe("quarry doctor", () => {
 
   it("tells whose bucket it is, where the files are, and which machines nobody works for", async () => {
     const bucket = await freshBucket();
-    const part = `files (${bucket.env.QUARRY_FILES})`;
+    const part = "files (bucket)";
     const said = async (data: string, env: Record<string, string>) => {
       const { code, report } = await doctor([], { QUARRY_DATA: join(folder, data), ...env });
       const found = report.parts.find((each) => each.part === part || each.part === "files (data folder)");
@@ -94,6 +96,24 @@ describe("quarry doctor", () => {
     const elsewhere = await said("one", {});
     assert.equal(elsewhere.code, 2);
     assert.match(elsewhere.said, /QUARRY_FILES is not set: set it to s3:/);
+  });
+
+  it("tells wrong settings as a failure of their part, looks at the others and ends with 2", async () => {
+    const wrong = {
+      QUARRY_FILES: "/srv/files",
+      QUARRY_VECTORS: "qdrant",
+      QDRANT_URL: "",
+      QUARRY_PORT: "many",
+    };
+    const { code, report } = await doctor([], wrong);
+    assert.equal(code, 2);
+    assert.deepEqual(
+      report.parts.filter((each) => each.health !== "ok").map(({ part }) => part),
+      ["files", "vectors", "settings"],
+    );
+    assert.equal(health(report, "embedder (local)"), "ok");
+    const { out } = await new Running(folder, ["doctor"], { QUARRY_PORT: "many" }).ended();
+    assert.match(out, /^1 of \d+ parts does not work\.$/m);
   });
 
   it("looks into a database that is there, and at Redis as it is set", async () => {

@@ -37,7 +37,14 @@ describe("quarry queue", () => {
     assert.match(waited.out, /Taken in: 1 added, 1 failed\n/);
     assert.match(waited.out, /empty\.txt/);
     const status = JSON.parse((await quarry("queue", "status", "--json")).out);
-    assert.deepEqual(status, { pending: 0, in_progress: 0, done: 2, failed: 1, workers: 0 });
+    assert.deepEqual(status, {
+      pending: 0,
+      in_progress: 0,
+      done: 2,
+      failed: 1,
+      workers: 0,
+      without_workers: [],
+    });
     const failed = JSON.parse((await quarry("queue", "list", "--status", "failed", "--json")).out).items;
     assert.equal(failed.length, 1);
     assert.match((await quarry("queue", "show", failed[0].queue_id)).out, /error_message +.*empty/);

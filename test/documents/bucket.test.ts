@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { cp, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { openDatabase, openQuarry, type Quarry, type Row } from "../../src/index.ts";
 import { startModelServer } from "../support/model-server.ts";
@@ -57,6 +57,10 @@ test("a bucket belongs to one database, and one that lacks the files is refused"
   const second = await openPlace(t, bucket);
   const isOthers = { code: "invalid_input", message: /holds the files of another database/ };
   await assert.rejects(second.quarry.work(), isOthers);
+  // What was refused decides nothing: the next place is as good as the first.
+  const fresh = await second.open({ filesUrl: undefined, dataFolder: join(second.folder, "fresh") });
+  await fresh.documents.add({ path: join(first.folder, "a.md") });
+  await fresh.close();
 
   const elsewhere = { filesUrl: `${first.bucket.settings.filesUrl}/other` };
   await assert.rejects(first.open({ ...elsewhere, areFilesMoved: true }), {
@@ -84,14 +88,24 @@ test("a process that would keep files elsewhere than the others is refused, and 
 
   const refusal = { code: "invalid_input", message: new RegExp(`${url}, and QUARRY_FILES is not set: set`) };
   await assert.rejects(place.open(inFolder), refusal);
+  // Where the files are comes before whose folder this is.
+  await assert.rejects(place.open({ ...inFolder, dataFolder: join(place.folder, "fresh") }), refusal);
   await assert.rejects(
     place.open(inFolder),
     ({ message }: Error) => !message.includes(bucket.secretAccessKey),
   );
-  await assert.rejects(place.open({ ...inFolder, areFilesMoved: true }), { message: /stop them first/ });
+  await assert.rejects(place.open({ ...inFolder, areFilesMoved: true }), {
+    message: new RegExp(`stop them first \\(.*, process ${process.pid}\\)`),
+  });
   await crew.stop();
 
-  await (await place.open({ ...inFolder, areFilesMoved: true })).close();
+  const moving = { ...inFolder, areFilesMoved: true };
+  await assert.rejects(place.open(moving), { code: "not_found", message: /1 of the 1 files .* are not in/ });
+  const original = (await bucket.list()).find((key) => key.endsWith("original.md"))!;
+  const copied = join(place.dataFolder, original.replace("quarry/", ""));
+  await mkdir(dirname(copied), { recursive: true });
+  await writeFile(copied, "Granite is cut in the quarry.");
+  await (await place.open(moving)).close();
   await assert.rejects(place.open(), {
     message:
       /keeps its files in the data folder, and QUARRY_FILES is s3:.*: unset it; or, .*quarry migrate files/,
@@ -230,12 +244,15 @@ async function openPlace(
   const dataFolder = join(folder, "data");
   const databaseUrl = join(folder, "quarry.db");
   /** `filesUrl: undefined` keeps files in the data folder. */
-  const open = (settings: { filesUrl?: string | undefined; areFilesMoved?: boolean } = {}) => {
+  const open = (
+    settings: { filesUrl?: string | undefined; areFilesMoved?: boolean; dataFolder?: string } = {},
+  ) => {
     const { filesUrl = "filesUrl" in settings ? undefined : given.settings.filesUrl, areFilesMoved = false } =
       settings;
     const { filesUrl: _, ...keys } = given.settings;
     return openQuarry({
-      ...{ dataFolder, databaseUrl, logLevel: "silent", pollMs: 100, checkEveryMs: 200 },
+      ...{ databaseUrl, logLevel: "silent", pollMs: 100, checkEveryMs: 200 },
+      dataFolder: settings.dataFolder ?? dataFolder,
       ...{ embedder: "ollama:nomic-embed-text", ollamaHost: model.url },
       ...{ ...keys, ...(filesUrl !== undefined && { filesUrl }), areFilesMoved },
     });

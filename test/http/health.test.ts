@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, it } from "node:test";
 import type { Quarry } from "../../src/index.ts";
 import { serveForTest } from "./serving.ts";
@@ -34,6 +37,20 @@ describe("health and readiness", () => {
     assert.match(problem.errors![0]!.message, /QUARRY_DISK_FREE_MB_MIN/);
     assert.equal((await serving.ask("/health")).status, 200);
     await serving.close();
+  });
+
+  it("a data folder that is gone is not called a full disk", async () => {
+    const away = await mkdtemp(join(tmpdir(), "quarry-health-"));
+    const dataFolder = join(away, "data");
+    const serving = await serveForTest({ settings: { dataFolder, databaseUrl: join(away, "quarry.db") } });
+    assert.equal((await serving.ask("/ready")).status, 200);
+    await rm(dataFolder, { recursive: true });
+    const answer = await serving.ask("/ready");
+    const problem = (await answer.json()) as Problem;
+    assert.deepEqual([answer.status, problem.code], [503, "store_unavailable"]);
+    assert.match(problem.errors![0]!.message, /the data folder .* is gone/);
+    await serving.close();
+    await rm(away, { recursive: true, force: true });
   });
 
   it("strangers are not told what is wrong", async () => {

@@ -58,6 +58,19 @@ describe("queue items over HTTP", () => {
     assert.equal(second.next, null);
   });
 
+  it("they say whose paths they are about, and are asked for by it", async () => {
+    const payload = { file_path: "/of-b", seen_on: "b" };
+    const { queue_id } = (await post("/queue/items", { ...file("/of-b"), payload })).body;
+    const { items } = (await ask("/queue/items?seen_on=b")).body;
+    assert.deepEqual(
+      items.map((item: { queue_id: string; seen_on: string }) => [item.queue_id, item.seen_on]),
+      [[queue_id, "b"]],
+    );
+    assert.equal((await ask("/queue/items?limit=1000")).body.items.at(-1).seen_on, null);
+    assert.equal((await ask("/queue/items?seen_on=")).status, 400);
+    await ask(`/queue/items/${queue_id}`, { method: "DELETE" });
+  });
+
   it("they are cancelled and retried, when it is time for it", async () => {
     const { body } = await post("/queue/items", file("/e"));
     const retried = await post(`/queue/items/${body.queue_id}/retry`);

@@ -41,6 +41,28 @@ describe("routes", () => {
     assert.equal((await read<DocumentPage>("/documents?state=queued&limit=1000")).documents.length, 7);
   });
 
+  it("documents are asked for by the machine whose path they came from", async () => {
+    const path = `${serving.folder}/of-b.txt`;
+    await writeFile(path, "From b.");
+    const { id } = await serving.quarry.documents.add({ path, source: path, seenOn: "b" });
+    const { documents } = await read<DocumentPage>("/documents?seenOn=b");
+    assert.deepEqual(
+      documents.map(({ id: found, seenOn }) => [found, seenOn]),
+      [[id, "b"]],
+    );
+    assert.deepEqual((await read<DocumentPage>("/documents?seenOn=c")).documents, []);
+    await serving.quarry.documents.delete(id);
+  });
+
+  it("the status tells how many items wait", async () => {
+    const items = async () => (await read<{ items: object }>("/status")).items;
+    assert.deepEqual(await items(), { waiting: 0, withoutWorkers: [] });
+    const payload = { content: "A note.", source_type: "test" };
+    const { queue_id } = await serving.quarry.queue.enqueue({ item_type: "content", op: "ingest", payload });
+    assert.deepEqual(await items(), { waiting: 1, withoutWorkers: [] });
+    await serving.quarry.queue.cancel(queue_id);
+  });
+
   it("a document is shown, retried and deleted", async () => {
     const { id } = await add("one.txt", "One document.", { author: "Ann" });
     const shown = await read<DocumentDetails>(`/documents/${id}`);

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { documentLanes } from "../../src/documents/lanes.ts";
 import { SearchableDocuments } from "../../src/documents/searchable.ts";
-import { QuarryError } from "../../src/errors.ts";
+import { isQuarryError, QuarryError } from "../../src/errors.ts";
 import { Crew, openDatabase, openQueue, prepareQueue } from "../../src/index.ts";
 import { Items, type NewItem } from "../../src/ingest/items.ts";
 import { itemLanes } from "../../src/ingest/lane.ts";
@@ -636,23 +636,26 @@ for (const { name, open } of DATABASES) {
       const path = await write("a.md", "alpha");
       const { documents } = pipeline;
       const add = documents.add.bind(documents);
-      const copied = Promise.withResolvers<void>();
-      const isAdded = Promise.withResolvers<void>();
+      const [begun, cancelled] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const ended = Promise.withResolvers<unknown>();
       documents.add = async (document) => {
-        const added = await add(document);
-        isAdded.resolve();
-        await copied.promise;
-        return added;
+        begun.resolve();
+        await cancelled.promise;
+        const adding = add(document);
+        adding.then(ended.resolve, ended.resolve);
+        return adding;
       };
       const { queue_id: id } = await items.enqueue({
         item_type: "file",
         op: "ingest",
         payload: { file_path: path },
       });
-      await isAdded.promise;
+      await begun.promise;
       assert.equal(await items.cancel(id), "aborted");
-      copied.resolve();
-      await until(async () => (await documents.list()).documents.length === 0);
+      cancelled.resolve();
+      assert.ok(isQuarryError(await ended.promise, "lease_lost"));
+      assert.deepEqual((await documents.list()).documents, []);
+      assert.deepEqual(await readdir(join(opened.folder, "data/documents")).catch(() => []), []);
     });
 
     it("an item whose worker was killed is worked on again, and the document is the same", async () => {

@@ -6,6 +6,7 @@ import { after, afterEach, before, beforeEach, describe, test } from "node:test"
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   createJanitor,
+  createLog,
   createWorker,
   type Database,
   defineLane,
@@ -19,8 +20,10 @@ import {
   QuarryError,
   type QueueDeclaration,
   type QueueStore,
+  released,
   type Task,
   type Worker,
+  type WorkerSettings,
 } from "../../src/index.ts";
 import { type Points, withPoints } from "../support/points.ts";
 import { freshPostgres } from "../support/postgres.ts";
@@ -83,7 +86,7 @@ for (const [name, open] of Object.entries(OPENERS)) {
       ).map(({ key }) => key);
     const work = (
       lane: Omit<LaneDeclaration<MailPayload>, "queue">,
-      settings: { graceMs?: number } = {},
+      settings: Pick<WorkerSettings, "graceMs" | "log" | "onWait"> = {},
     ): Worker => {
       const lanes = [defineLane({ queue: hasty, pollMs: NEVER_MS, ...lane })];
       const worker = createWorker({ database, lanes, graceMs: 2_000, ...settings }).start();
@@ -425,6 +428,37 @@ for (const [name, open] of Object.entries(OPENERS)) {
       await until(async () => (await count("completed")) === 3);
       assert.equal(calls, 3);
       await until(() => worker.stats.sms!.settled.done === 3);
+    });
+
+    it("a lane whose tasks need what is away says so once, and once when it goes on", async () => {
+      const said: string[] = [];
+      const log = createLog({
+        level: "warn",
+        destination: { write: (line) => void said.push(JSON.parse(line).msg) },
+      });
+      let isAway = true;
+      let tries = 0;
+      let news = 0;
+      const lane = {
+        concurrency: 4,
+        handle: async () => {
+          tries++;
+          await sleep(1);
+          return isAway ? released(20, "the bucket does not answer") : done();
+        },
+      };
+      const worker = work(lane, { log, onWait: () => void news++ });
+      await enqueue(8);
+      await until(() => tries > 40);
+      const [wait, ...others] = worker.waits;
+      assert.deepEqual([wait?.lane, wait?.reason, others], ["sms", "the bucket does not answer", []]);
+      assert.deepEqual(said, ["waits for what is away"]);
+      assert.equal(news, 1);
+      isAway = false;
+      await until(async () => (await count("completed")) === 8);
+      await until(() => worker.waits.length === 0);
+      assert.deepEqual(said, ["waits for what is away", "waits no longer"]);
+      assert.equal(news, 2);
     });
 
     it("a settlement whose answer was lost is recognised and not counted twice", async () => {

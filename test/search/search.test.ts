@@ -83,6 +83,7 @@ for (const { name, open } of DATABASES) {
         chunkId: "b2",
         documentId,
         filename: "boilers.pdf",
+        seenOn: null,
         title: "Boilers",
         collection: "default",
         metadata: {},

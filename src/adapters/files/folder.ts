@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { mkdir, open, readFile, rename, rm, rmdir } from "node:fs/promises";
+import { mkdir, open, readFile, rename, rm, rmdir, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { isMountAway, orAway } from "../../mounts.ts";
 import { checkedPath, type FileStore } from "../files.ts";
@@ -49,6 +49,16 @@ class FolderFiles implements FileStore {
       if (error.code === "ENOENT") return undefined;
       throw error;
     });
+  }
+
+  async has(path: string): Promise<boolean> {
+    return this.#reached(stat(this.#full(path))).then(
+      (info) => info.isFile(),
+      (error: NodeJS.ErrnoException) => {
+        if (error.code === "ENOENT" || error.code === "ENOTDIR") return false;
+        throw error;
+      },
+    );
   }
 
   /** Readers say in words of their own what they met, so it is looked at once more here. */

@@ -3,6 +3,7 @@ import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
 import { extname, join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { messageOf, QuarryError } from "../../errors.ts";
+import { isRunning, MACHINE } from "../../processes.ts";
 import type { StoredFile } from "../files.ts";
 
 /** Gives bytes, from the start again whenever the way there was cut. */
@@ -16,28 +17,23 @@ interface Copy {
 }
 
 const PRIVATE = 0o700;
-/** A process that has not touched its folder for this long was killed. */
+/** A process of another machine or container that has not touched its folder for this long was killed. */
 const LEFT_AFTER_MS = 24 * 3_600_000;
 
 /**
  * Copies of files that are kept elsewhere, for readers that want a path: one for all who read it at a time, kept for
  * the next until the room is needed. Each process has a folder of its own below the given one, so that none takes away
- * what another reads; it goes with the process, or with one that comes later.
+ * what another reads; it goes with the process, or by `removeLeftCopies`.
  */
 export class LocalCopies {
-  readonly #parent: string;
   readonly #folder: string;
   readonly #bytesMax: number;
-  readonly #clock: Clock;
   /** Those used last come last. */
   readonly #copies = new Map<string, Copy>();
-  #ready: Promise<void> | undefined;
 
-  constructor(options: { folder: string; bytesMax: number; clock: Clock }) {
-    this.#parent = options.folder;
-    this.#folder = join(options.folder, `${process.pid}-${randomBytes(6).toString("hex")}`);
+  constructor(options: { folder: string; bytesMax: number }) {
+    this.#folder = join(options.folder, `${MACHINE}-${process.pid}-${randomBytes(6).toString("hex")}`);
     this.#bytesMax = options.bytesMax;
-    this.#clock = options.clock;
   }
 
   async use<T>(file: StoredFile, fetch: Fetch, work: (path: string) => Promise<T>): Promise<T> {
@@ -47,7 +43,6 @@ export class LocalCopies {
       copy.bytes = await copy.made;
       if (await isThere(copy.path)) return await work(copy.path);
       this.#forget(copy);
-      this.#ready = undefined;
     } finally {
       copy.users--;
       await this.#makeRoom();
@@ -66,12 +61,7 @@ export class LocalCopies {
     const copy = known ?? this.#begin(file, fetch);
     this.#copies.delete(name);
     this.#copies.set(name, copy);
-    if (!known)
-      copy.made.catch(() => {
-        this.#forget(copy);
-        // The folder may be what is missing.
-        this.#ready = undefined;
-      });
+    if (!known) copy.made.catch(() => this.#forget(copy));
     return copy;
   }
 
@@ -81,11 +71,10 @@ export class LocalCopies {
 
   #begin(file: StoredFile, fetch: Fetch): Copy {
     const path = join(this.#folder, `${randomBytes(8).toString("hex")}${extname(file.path)}`);
-    this.#ready ??= this.#prepare();
-    const made = this.#ready
-      // Another process may have taken this one for dead.
-      .then(() => mkdir(this.#folder, { recursive: true, mode: PRIVATE }))
-      .then(() => fetch((bytes) => written(path, bytes, file)));
+    // Each time, as another process may have taken this one for dead.
+    const made = mkdir(this.#folder, { recursive: true, mode: PRIVATE }).then(() =>
+      fetch((bytes) => written(path, bytes, file)),
+    );
     made.catch(() => rm(path, { force: true }));
     return { path, made, users: 0, bytes: 0 };
   }
@@ -102,17 +91,22 @@ export class LocalCopies {
       await rm(copy.path, { force: true });
     }
   }
+}
 
-  async #prepare(): Promise<void> {
-    await mkdir(this.#folder, { recursive: true, mode: PRIVATE });
-    const before = this.#clock.now() - LEFT_AFTER_MS;
-    for (const name of await readdir(this.#parent)) {
-      const folder = join(this.#parent, name);
-      const info = await stat(folder).catch(() => undefined);
-      if (info && info.mtimeMs < before)
-        await rm(folder, { recursive: true, force: true }).catch(() => undefined);
-    }
+/** What killed processes left: those of this machine at once, those of others, which cannot be seen, after a day. */
+export async function removeLeftCopies(parent: string, clock: Clock): Promise<void> {
+  for (const name of await readdir(parent).catch(() => [])) {
+    const folder = join(parent, name);
+    if (await isLeft(folder, name, clock.now()))
+      await rm(folder, { recursive: true, force: true }).catch(() => undefined);
   }
+}
+
+async function isLeft(folder: string, name: string, now: number): Promise<boolean> {
+  const [machine, pid] = name.split("-");
+  if (machine === MACHINE) return !isRunning(Number(pid));
+  const info = await stat(folder).catch(() => undefined);
+  return info !== undefined && info.mtimeMs < now - LEFT_AFTER_MS;
 }
 
 async function written(

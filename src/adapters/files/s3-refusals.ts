@@ -28,7 +28,10 @@ export function explained(error: unknown, about: About): QuarryError {
   const { host } = about;
   if (!(error instanceof Refusal)) {
     const reason = reasonOf(error);
-    return new QuarryError("store_unavailable", `the files' store at ${host} cannot be reached: ${reason}`);
+    return new QuarryError(
+      "store_unavailable",
+      `the files' store at ${host} cannot be reached: ${reason}; start it, or set AWS_ENDPOINT_URL_S3 to where it listens`,
+    );
   }
   const { status, code, region } = error;
   const known = REFUSALS.find(({ codes }) => codes.includes(code)) ?? KNOWN_BY_STATUS[status];

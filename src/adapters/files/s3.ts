@@ -45,7 +45,7 @@ class S3Files implements FileStore {
     this.place = url;
     this.#prefix = prefix === "" ? "" : `${prefix}/`;
     this.#client = new S3Client({ ...access, bucket });
-    this.#copies = new LocalCopies({ folder: cacheFolder, bytesMax: cacheBytesMax, clock: access.clock });
+    this.#copies = new LocalCopies({ folder: cacheFolder, bytesMax: cacheBytesMax });
   }
 
   async put(path: string, content: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {
@@ -71,6 +71,16 @@ class S3Files implements FileStore {
       ({ bytes }) => bytes,
       (error) => {
         if (isQuarryError(error, "not_found")) return undefined;
+        throw error;
+      },
+    );
+  }
+
+  async has(path: string): Promise<boolean> {
+    return this.#sizeOf(this.#key(path)).then(
+      () => true,
+      (error) => {
+        if (isQuarryError(error, "not_found")) return false;
         throw error;
       },
     );

@@ -254,7 +254,8 @@ function translated(error: unknown, host: string): QuarryError {
     return as("store_unavailable", `Qdrant at ${host} refuses the key: set QDRANT_API_KEY to one of its own`);
   if (status === undefined || status === 429 || status >= 500) {
     const reason = ((error as Error).cause as { code?: string } | undefined)?.code ?? said;
-    return as("store_unavailable", `Qdrant at ${host} cannot be reached: ${reason}`);
+    const advice = status === undefined ? "; start it, or set QDRANT_URL to where it listens" : "";
+    return as("store_unavailable", `Qdrant at ${host} cannot be reached: ${reason}${advice}`);
   }
   return as("store_failed", `Qdrant at ${host} refused: ${said}`);
 }

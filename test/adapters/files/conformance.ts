@@ -59,6 +59,8 @@ export function filesConformance(name: string, open: () => Promise<TestedFiles>)
       assert.deepEqual(await files.read("documents/a/stream.bin"), bytes);
       assert.equal((await files.read("documents/a/empty.bin"))?.length, 0);
       assert.equal((await files.read("documents/a/nothing.bin"))?.length, 0);
+      for (const name of ["bytes", "stream", "empty", "nothing"])
+        assert.equal(await files.has(`documents/a/${name}.bin`), true, name);
     });
 
     it("are replaced by what is put there later", async () => {
@@ -69,6 +71,11 @@ export function filesConformance(name: string, open: () => Promise<TestedFiles>)
 
     it("that are not there are said not to be", async () => {
       assert.equal(await files.read("documents/none/page.md"), undefined);
+      assert.equal(await files.has("documents/none/page.md"), false);
+      await files.put("documents/some/page.md", Buffer.from("x"));
+      for (const path of ["documents/some", "documents/some/page.md/more", "documents/some/page"])
+        assert.equal(await files.has(path), false, path);
+      await files.removeFolder("documents/some");
       await files.removeFolder("documents/none");
     });
 
@@ -78,6 +85,7 @@ export function filesConformance(name: string, open: () => Promise<TestedFiles>)
         const refused = { code: "invalid_input" };
         await assert.rejects(files.put(path, Buffer.from("x")), refused, JSON.stringify(path));
         await assert.rejects(files.read(path), refused);
+        await assert.rejects(files.has(path), refused);
         await assert.rejects(files.removeFolder(path), refused);
         await assert.rejects(
           async () => files.withLocal({ path, contentHash: hash }, async () => 1),

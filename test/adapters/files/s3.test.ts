@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync, globSync, readdirSync } from "node:fs";
-import { mkdtemp, readFile, rm, utimes } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, utimes } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { removeLeftCopies } from "../../../src/adapters/files/local-copies.ts";
 import { openS3Files, PART_BYTES, type S3Settings } from "../../../src/adapters/files/s3.ts";
 import type { FileStore } from "../../../src/adapters/files.ts";
 import { systemClock } from "../../../src/clock.ts";
@@ -258,23 +260,29 @@ describe("a bucket on a bad line", () => {
     await other.close();
   });
 
-  it("does not leave copies of processes that were killed lying about", async () => {
+  it("copies of killed processes are removed, those of others stay, and who was taken for dead goes on", async () => {
     const copies = join(folder, "left");
     const stored = { path: "documents/j/a.txt", contentHash: sha256("x") };
-    const [dead, living] = [open({ cacheFolder: copies }), open({ cacheFolder: copies })];
-    await dead.put(stored.path, Buffer.from("x"));
-    for (const process of [dead, living]) await process.withLocal(stored, async () => undefined);
-    const [one, two] = readdirSync(copies);
+    const living = open({ cacheFolder: copies });
+    await living.put(stored.path, Buffer.from("x"));
+    await living.withLocal(stored, async () => undefined);
+    const [own] = readdirSync(copies);
+    const ended = spawnSync(process.execPath, ["--version"]).pid;
+    const [dead, elsewhere, longGone] = [
+      own!.replace(/-\d+-/, `-${ended}-`),
+      `0123456789abcdef-${ended}-aa`,
+      "4711-bb",
+    ];
+    for (const name of [dead, elsewhere, longGone]) await mkdir(join(copies, name));
     const longAgo = new Date(Date.UTC(2020, 0));
-    await utimes(join(copies, one!), longAgo, longAgo);
-    const next = open({ cacheFolder: copies });
-    await next.withLocal(stored, async () => undefined);
-    assert.ok(!existsSync(join(copies, one!)) && existsSync(join(copies, two!)));
-    // Whoever was taken for dead by mistake goes on.
-    for (const process of [dead, living, next]) {
-      assert.equal(await process.withLocal(stored, (path) => readFile(path, "utf8")), "x");
-      await process.close();
-    }
+    // However long this process has not touched its own, it runs.
+    for (const name of [own!, longGone]) await utimes(join(copies, name), longAgo, longAgo);
+    await removeLeftCopies(copies, systemClock);
+    assert.deepEqual(readdirSync(copies).sort(), [own!, elsewhere].sort());
+    await rm(join(copies, own!), { recursive: true });
+    assert.equal(await living.withLocal(stored, (path) => readFile(path, "utf8")), "x");
+    await living.close();
+    await removeLeftCopies(join(folder, "none"), systemClock);
   });
 });
 
