@@ -7,9 +7,10 @@ import { whoseBucket, whosePlace } from "../documents/belonging.ts";
 import { QuarryError } from "../errors.ts";
 import { openFileStore, placesOf } from "../file-store.ts";
 import { ITEM_LANES } from "../ingest/queue.ts";
+import { waitingItems } from "../ingest/waiting.ts";
 import { silentLog } from "../log.ts";
 import { openGraph } from "../parts.ts";
-import { type WorkerProcess, WorkerProcesses } from "../queue/worker-processes.ts";
+import { WorkerProcesses } from "../queue/worker-processes.ts";
 import { openSearchIndex, reachQdrant } from "../search-index.ts";
 import { Warning } from "./finding.ts";
 
@@ -32,25 +33,12 @@ export async function lookAtWorkers(settings: Settings, database: Database): Pro
   const open = Number(row!.count);
   if (working === 0 && open > 0)
     return new Warning(`${open} items wait and nobody works on them: run quarry up or quarry worker`);
-  const alone = await machinesWithoutWorkers(database, workers);
-  if (alone.length > 0)
+  const { withoutWorkers } = await waitingItems(database, workers);
+  if (withoutWorkers.length > 0)
     return new Warning(
-      `items wait for workers on ${alone.join(", ")}: run quarry worker --lanes ${ITEM_LANES.join(",")} there, or set QUARRY_MACHINE to that name where the paths can be seen too`,
+      `items wait for workers on ${withoutWorkers.map(({ machine }) => machine).join(", ")}: run quarry worker --lanes ${ITEM_LANES.join(",")} there, or set QUARRY_MACHINE to that name where the paths can be seen too`,
     );
   return `${working} at work, ${open} items open`;
-}
-
-/** Items about paths of theirs are taken by nobody else. */
-async function machinesWithoutWorkers(
-  database: Database,
-  workers: readonly WorkerProcess[],
-): Promise<string[]> {
-  const rows = await database.query(
-    "select distinct seen_on from unified_queue where status = 'pending' and seen_on <> '' order by seen_on",
-  );
-  const isThere = (machine: string) =>
-    workers.some(({ host, lanes }) => host === machine && lanes.includes(ITEM_LANES[0]));
-  return rows.map(({ seen_on: machine }) => String(machine)).filter((machine) => !isThere(machine));
 }
 
 function workersOf({ staleMs }: Settings, database: Database): WorkerProcesses {
