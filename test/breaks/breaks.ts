@@ -251,7 +251,7 @@ export const BREAKS: readonly Break[] = [
   {
     name: "hierarchy: an outage spends tries",
     file: "src/outcomes.ts",
-    find: "  if (isOutage(error)) return released(OUTAGE_PAUSE_MS);\n",
+    find: "  if (isOutage(error)) return untilBack(error);\n",
     replace: "",
     tests: ["test/documents/pipeline.test.ts"],
   },
