@@ -57,9 +57,13 @@ describe("the command line", () => {
 
   it("an interrupted demo leaves nothing behind", async () => {
     const before = demoFolders();
-    const { code, stderr } = await quarry(["demo", "--tasks", "100000"], (kill) =>
-      setTimeout(() => kill("SIGINT"), 2_500),
-    );
+    const { code, stderr } = await quarry(["demo", "--tasks", "100000"], (kill) => {
+      const look = setInterval(() => {
+        if (demoFolders().length === before.length) return;
+        clearInterval(look);
+        setTimeout(() => kill("SIGINT"), 300);
+      }, 20);
+    });
     assert.equal(code, 1);
     assert.match(stderr, /interrupted/);
     assert.deepEqual(demoFolders(), before);
