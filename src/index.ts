@@ -75,7 +75,7 @@ export {
   type Sweep,
   type Tended,
 } from "./queue/janitor.ts";
-export { defineLane, type LaneDeclaration, type LaneStats, type LaneWait } from "./queue/lane.ts";
+export { defineLane, type LaneDeclaration, type LaneStats } from "./queue/lane.ts";
 export type {
   ClaimOptions,
   LaneListeners,
@@ -84,6 +84,7 @@ export type {
   Rescued,
   SettleOptions,
 } from "./queue/lane-store.ts";
+export type { LaneWait } from "./queue/lane-wait.ts";
 export type { ListOptions, QueueFilter, QueuePage } from "./queue/list.ts";
 export {
   type Claim,

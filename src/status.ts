@@ -2,7 +2,7 @@ import type { Quarry } from "./app.ts";
 import type { Progress } from "./documents/progress.ts";
 import type { DocumentState } from "./documents/views.ts";
 import type { WaitingItems } from "./ingest/waiting.ts";
-import type { LaneWait } from "./queue/lane.ts";
+import type { LaneWait } from "./queue/lane-wait.ts";
 import type { WorkerProcess } from "./queue/worker-processes.ts";
 
 /** How far the work is, and who is at it. */

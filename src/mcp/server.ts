@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { pause } from "../clock.ts";
 import { messageOf } from "../errors.ts";
+import { Gate } from "../gate.ts";
 import { hideSecrets, type Log } from "../log.ts";
 import { VERSION } from "../version.ts";
-import { AtOnce } from "./at-once.ts";
 import type { Line } from "./lines.ts";
 import {
   checkedParams,
@@ -59,7 +59,7 @@ export class McpServer {
   readonly #methods: ReadonlyMap<string, Method>;
   readonly #running = new Map<RequestId, AbortController>();
   readonly #answering = new Set<Promise<void>>();
-  readonly #calls = new AtOnce(CALLS_AT_ONCE);
+  readonly #calls = new Gate(CALLS_AT_ONCE);
   #level: LogLevel = "info";
 
   constructor(parts: McpServerParts) {
@@ -177,7 +177,7 @@ export class McpServer {
         `params.name: there is no tool ${JSON.stringify(name.slice(0, 100))}; there are ${names}`,
       );
     }
-    return this.#calls.run(async () => {
+    return this.#calls.through(async () => {
       call.signal.throwIfAborted();
       return tool.call(args, call);
     });

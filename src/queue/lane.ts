@@ -1,12 +1,13 @@
-import { atMost, type Clock, isoTime } from "../clock.ts";
+import { atMost, type Clock } from "../clock.ts";
 import { messageOf, QuarryError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Telemetry } from "../telemetry.ts";
 import type { Queue } from "./declaration.ts";
 import { Held, type Task } from "./held.ts";
 import { CLAIM_MAX, type LaneStore } from "./lane-store.ts";
+import { type LaneWait, WaitWatch } from "./lane-wait.ts";
 import { Leases } from "./leases.ts";
-import { Outage, type StoreOutages } from "./outage.ts";
+import type { StoreOutages } from "./outage.ts";
 import type { Claim, Outcome, Verdict } from "./outcome.ts";
 import { type Settled, Settlements } from "./settlements.ts";
 
@@ -49,13 +50,6 @@ export interface LaneStats {
   readonly waiting: number;
 }
 
-/** A lane whose tasks need something that is away. */
-export interface LaneWait {
-  readonly lane: string;
-  readonly reason: string;
-  readonly since: string;
-}
-
 interface LaneEnvironment {
   readonly worker: string;
   readonly store: LaneStore<object>;
@@ -77,9 +71,6 @@ const PROMOTE_AGAIN_MS = 50;
 const ERROR_PAUSE_MAX_MS = 5_000;
 /** A handler that ignores its deadline is given this long, then its row goes on without it. */
 const DEADLINE_GRACE_MS = 1_000;
-/** What waits looks again more often than this. */
-const WAIT_ENDS_AFTER_MS = 60_000;
-const REASON_LENGTH_MAX = 500;
 
 type State = "running" | "paused" | "stopping" | "stopped";
 
@@ -92,6 +83,7 @@ export class Lane {
   readonly #environment: LaneEnvironment;
   readonly #settlements: Settlements;
   readonly #leases: Leases;
+  readonly #waits: WaitWatch;
   #waiting: Held[] = [];
   #nextWaiting = 0;
   #running = 0;
@@ -110,8 +102,6 @@ export class Lane {
   #timer: NodeJS.Timeout | undefined;
   #unsubscribe: (() => void) | undefined;
   #onIdle: (() => void) | undefined;
-  readonly #outage: Outage;
-  #wait: (LaneWait & { metAt: number }) | undefined;
   /** What runs may still finish when the lane stops. */
   #hasGrace = true;
 
@@ -131,7 +121,7 @@ export class Lane {
     }
     this.#declaration = declaration;
     this.#environment = environment;
-    this.#outage = new Outage(environment);
+    this.#waits = new WaitWatch(declaration.queue.name, environment);
     this.#settlements = new Settlements({
       store: environment.store,
       outages: environment.outages,
@@ -160,13 +150,9 @@ export class Lane {
     };
   }
 
-  /** What its tasks wait for; of what nobody has met for long, nothing is known any more. */
+  /** What its tasks wait for. */
   get wait(): LaneWait | undefined {
-    if (this.#wait && this.#environment.clock.monotonic() - this.#wait.metAt > WAIT_ENDS_AFTER_MS)
-      this.#goOn();
-    if (!this.#wait) return undefined;
-    const { metAt: _, ...wait } = this.#wait;
-    return wait;
+    return this.#waits.wait;
   }
 
   get isIdle(): boolean {
@@ -407,7 +393,7 @@ export class Lane {
       this.#learn(clock.monotonic() - startedAt);
       for (const [index, held] of batch.entries()) {
         const outcome = outcomes[index] ?? outcomeOfNothing(held);
-        this.#heed(outcome, startedAt);
+        this.#waits.heed(outcome, startedAt);
         this.#finish(held, outcome);
       }
       this.#pump();
@@ -459,29 +445,6 @@ export class Lane {
 
   #learn(tookMs: number): void {
     this.#taskMs = Number.isFinite(this.#taskMs) ? this.#taskMs * 0.9 + tookMs * 0.1 : tookMs;
-  }
-
-  /** Whatever began before the last task that had to wait says nothing about now. */
-  #heed(outcome: Outcome, startedAt: number): void {
-    if (outcome.kind !== "released") {
-      if (this.#wait && startedAt > this.#wait.metAt) this.#goOn();
-      return;
-    }
-    if (outcome.reason === undefined) return;
-    const { clock, onWait } = this.#environment;
-    const reason = outcome.reason.slice(0, REASON_LENGTH_MAX);
-    const before = this.#wait;
-    const since = before?.since ?? isoTime(clock.now());
-    this.#wait = { lane: this.queue.name, reason, since, metAt: clock.monotonic() };
-    if (before?.reason === reason) return;
-    this.#outage.meet({ queue: this.queue.name, error: reason }, "waits for what is away");
-    onWait();
-  }
-
-  #goOn(): void {
-    this.#wait = undefined;
-    this.#outage.pass({ queue: this.queue.name }, "waits no longer");
-    this.#environment.onWait();
   }
 
   #finish(held: Held, outcome: Outcome): void {

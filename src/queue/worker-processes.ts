@@ -4,7 +4,7 @@ import { QuarryError } from "../errors.ts";
 import { uuidv7 } from "../ids.ts";
 import { isRunning, MACHINE } from "../processes.ts";
 import { VERSION } from "../version.ts";
-import type { LaneWait } from "./lane.ts";
+import type { LaneWait } from "./lane-wait.ts";
 
 export const WORKER_STATES = ["active", "stale", "gone"] as const;
 export type WorkerState = (typeof WORKER_STATES)[number];

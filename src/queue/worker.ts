@@ -3,7 +3,8 @@ import { QuarryError } from "../errors.ts";
 import { workerId } from "../ids.ts";
 import { type Log, silentLog } from "../log.ts";
 import { observed, type Telemetry } from "../telemetry.ts";
-import { Lane, type LaneDeclaration, type LaneStats, type LaneWait } from "./lane.ts";
+import { Lane, type LaneDeclaration, type LaneStats } from "./lane.ts";
+import type { LaneWait } from "./lane-wait.ts";
 import { StoreOutages } from "./outage.ts";
 import { openQueue } from "./store.ts";
 

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { isQuarryError, QuarryError } from "../../errors.ts";
+import { Gate } from "../../gate.ts";
 import { checkedPath, type FileStore, type StoredFile } from "../files.ts";
 import { LocalCopies } from "./local-copies.ts";
 import { type S3Access, S3Client } from "./s3-client.ts";
@@ -38,7 +39,7 @@ class S3Files implements FileStore {
   readonly #prefix: string;
   readonly #client: S3Client;
   readonly #copies: LocalCopies;
-  readonly #uploads = new Turns(UPLOADS_AT_ONCE);
+  readonly #uploads = new Gate(UPLOADS_AT_ONCE);
 
   constructor({ url, cacheFolder, cacheBytesMax = CACHE_BYTES_MAX, ...access }: S3Settings) {
     const { bucket, prefix } = parsedS3Url(url);
@@ -51,7 +52,7 @@ class S3Files implements FileStore {
   async put(path: string, content: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {
     const key = this.#key(path);
     if (content instanceof Uint8Array) return this.#putWhole(key, content);
-    await this.#uploads.take(async () => {
+    await this.#uploads.through(async () => {
       const parts = inParts(content);
       try {
         const first = await parts.next();
@@ -205,26 +206,4 @@ async function* inParts(content: AsyncIterable<Uint8Array>): AsyncGenerator<Part
     size += rest.length;
   }
   yield { bytes: Buffer.concat(pieces), isLast: true };
-}
-
-/** Lets some run at once and the others wait. */
-class Turns {
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
-
-  constructor(count: number) {
-    this.#free = count;
-  }
-
-  async take<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#free > 0) this.#free--;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next) next();
-      else this.#free++;
-    }
-  }
 }
