@@ -71,7 +71,11 @@ export function groupKeyOf({ group, gate }: Queue): readonly string[] {
  * For SQLite, whose planner takes any index on the status that it finds, or believes averages when one group has nearly
  * all rows, and then sorts what it has found.
  */
-export function indexedBy(queue: Queue, dialect: Dialect, suffix: "ready" | "turn" | "behind"): string {
+export function indexedBy(
+  queue: Queue,
+  dialect: Dialect,
+  suffix: "ready" | "delayed" | "lease" | "turn" | "behind",
+): string {
   if (!dialect.isSerial) return "";
   const index = indexesOf(queue).find(({ name }) => name.startsWith(`${indexPrefix(queue)}_${suffix}_`))!;
   return ` indexed by ${quoted(index.name)}`;

@@ -121,7 +121,7 @@ class Compiler {
       ...reads.map((name) => `t.${quoted(name)}`),
       ...more,
     ];
-    return `select ${selected.join(", ")} from ${this.#table} as t${indexedBy(this.#queue, this.#dialect, "ready")} where ${isMeant} order by ${orderOf(this.#queue).join(", ")} limit ${limit}${this.#dialect.skipLocked}`;
+    return `select ${selected.join(", ")} from ${this.#tableBy("ready")} where ${isMeant} order by ${orderOf(this.#queue).join(", ")} limit ${limit}${this.#dialect.skipLocked}`;
   }
 
   /**
@@ -258,8 +258,8 @@ class Compiler {
       ...(columns.errorAt && { [columns.errorAt]: now }),
       ...this.#ended(`case when ${isOver} then ${now} end`, `not ${isOver}`),
     };
-    const stale = `select ${this.#key} from ${this.#table} as t where ${isStale} order by t.${quoted(since)} limit ${this.#dialect.param(2, "integer")}${this.#dialect.skipLocked}`;
-    const where = `${this.#dialect.isAmong(this.#key, stale)} and ${isStale}`;
+    const stale = `select ${this.#key} from ${this.#tableBy("lease")} where ${isStale} order by t.${quoted(since)} limit ${this.#dialect.param(2, "integer")}${this.#dialect.skipLocked}`;
+    const where = `${this.#dialect.isAmong(this.#key, stale)} and ${this.#dialect.check(isStale)}`;
     return `${this.#update(set, where)} returning ${this.#returned()}`;
   }
 
@@ -293,8 +293,8 @@ class Compiler {
   #promote(): string {
     const runAfter = quoted(this.#queue.columns.runAfter);
     const isDue = `${this.#where.delayed} and t.${runAfter} <= ${this.#dialect.now}`;
-    const due = `select ${this.#key} from ${this.#table} as t where ${isDue} order by t.${runAfter} limit ${this.#dialect.param(2, "integer")}${this.#dialect.skipLocked}`;
-    const where = `${this.#dialect.isAmong(this.#key, due)} and ${isDue}`;
+    const due = `select ${this.#key} from ${this.#tableBy("delayed")} where ${isDue} order by t.${runAfter} limit ${this.#dialect.param(2, "integer")}${this.#dialect.skipLocked}`;
+    const where = `${this.#dialect.isAmong(this.#key, due)} and ${this.#dialect.check(isDue)}`;
     return `${this.#update({ [this.#queue.columns.runAfter]: "null" }, where)} returning ${this.#returned()}`;
   }
 
@@ -305,7 +305,7 @@ class Compiler {
       this.#dialect.name === "postgres"
         ? `extract(epoch from ${runAfter} - ${this.#dialect.now}) * 1000`
         : `(julianday(${runAfter}) - julianday(${this.#dialect.now})) * 86400000`;
-    return `select ${wait} as wait_ms from ${this.#table} as t where ${this.#where.delayed} order by ${runAfter} limit 1`;
+    return `select ${wait} as wait_ms from ${this.#tableBy("delayed")} where ${this.#where.delayed} order by ${runAfter} limit 1`;
   }
 
   /** $1 keys. */
@@ -369,6 +369,10 @@ class Compiler {
     const old = `select ${this.#key} from ${this.#table} as t where ${isOld} order by t.${quoted(this.#queue.columns.status)}, t.${quoted(finishedAt)} limit ${this.#dialect.param(3, "integer")}${this.#dialect.skipLocked}`;
     const where = `${this.#dialect.isAmong(this.#key, old)} and ${isOld}`;
     return `delete from ${this.#table} as t where ${where} returning ${this.#returned()}`;
+  }
+
+  #tableBy(index: "ready" | "delayed" | "lease"): string {
+    return `${this.#table} as t${indexedBy(this.#queue, this.#dialect, index)}`;
   }
 
   #update(set: Record<string, string>, where: string, from = "", merged = ""): string {
