@@ -31,6 +31,8 @@ export interface SqliteSettings {
 /** Older ones can lose a WAL reset (fixed in 3.51.3). */
 export const SQLITE_VERSION_MIN = "3.51.3";
 const STATEMENTS_CACHED_MAX = 256;
+/** Pages that are in use at once. Indexes by hash are all over the place: with the default of 2 MB they are read again and again. */
+const CACHE_KB = 16_000;
 /** The log is moved into the database when it has so many pages of 4 kB. With the default of 1,000 the same pages are written again and again. */
 const LOG_PAGES = 4_000;
 /** The driver waits in the thread itself, so it waits in slices and lets the process breathe in between. */
@@ -221,6 +223,7 @@ function connect(settings: SqliteSettings): DatabaseSync {
     switchToWal(connection);
     connection.exec(`pragma busy_timeout = ${BUSY_SLICE_MS}`);
     connection.exec(`pragma synchronous = ${settings.synchronous ?? "full"}`);
+    connection.exec(`pragma cache_size = -${CACHE_KB}`);
     connection.exec(`pragma wal_autocheckpoint = ${LOG_PAGES}`);
     connection.exec("pragma journal_size_limit = 67108864");
     // A statement that fires triggers keeps what it may have to undo: in a file that is 13 µs for every row it writes.

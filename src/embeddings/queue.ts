@@ -52,7 +52,12 @@ export function embeddingQueue(settings: { model: string; staleMs: number }): Qu
     // A job for another model waits for whoever has that one.
     gate: [{ column: "embedding_model", is: settings.model }],
     order: ["claim_order"],
-    group: { columns: ["embedding_model", "text_hash"], turn: "has_turn" },
+    group: {
+      columns: ["embedding_model", "text_hash"],
+      turn: "has_turn",
+      // Most texts are one of their kind. An index of turns by hash would have a page of its own rewritten for each of them.
+      index: "idx_embedding_jobs_text_hash",
+    },
     retry: WAIT,
     reads: ["input_text", "text_hash", "embedding_model"],
     results: [

@@ -6,6 +6,17 @@ import { exponential, type RetryPolicy } from "./retry-policy.ts";
  * A queue is a declaration over a table that can be read with psql. What a row means to its users stays in
  * its own columns; the declaration says which of them the engine may write, and in which words.
  */
+export interface Group {
+  readonly columns: readonly string[];
+  /** A boolean column of the table. */
+  readonly turn: string;
+  /**
+   * An index of the table itself that leads to the few rows of a group. Where one writes at a time it spares an index of
+   * turns, which every row enters and leaves.
+   */
+  readonly index?: string;
+}
+
 export interface QueueDeclaration<Payload extends object = Record<string, unknown>> {
   /** Unique among the queues of a process; also the topic of its wake-ups. */
   readonly name: string;
@@ -47,8 +58,8 @@ export interface QueueDeclaration<Payload extends object = Record<string, unknow
   readonly reserved?: { readonly column: string; readonly for: string };
   /** Which row is next. The key decides between equals. */
   readonly order?: readonly OrderTerm[];
-  /** Rows of one group run one at a time, in the queue's order. `turn` is a boolean column of the table. */
-  readonly group?: { readonly columns: readonly string[]; readonly turn: string };
+  /** Rows of one group run one at a time, in the queue's order. */
+  readonly group?: Group;
   readonly retry?: RetryPolicy;
   /** Ancestors whose status follows from their children's, nearest first. */
   readonly rollUp?: readonly RollUpLevel[];
@@ -140,7 +151,7 @@ export interface Queue<Payload extends object = object>
     readonly lostMessage: string | undefined;
   };
   readonly reserved: { readonly column: string; readonly for: string } | undefined;
-  readonly group: { readonly columns: readonly string[]; readonly turn: string } | undefined;
+  readonly group: Group | undefined;
   readonly retention: { readonly doneMs?: number; readonly failedMs?: number } | undefined;
   /** Only for types: what a claim of this queue carries. */
   readonly payload?: Payload;

@@ -1,6 +1,6 @@
 import type { Database, Row, Session, Statement, Transaction } from "../database/database.ts";
 import type { Queue } from "./declaration.ts";
-import { compileRollUp, type RollUp } from "./roll-up.ts";
+import { compileRollUp, type Key, type RollUp } from "./roll-up.ts";
 import { PARENT, TURN } from "./statements.ts";
 import { compileTurns, type Turns } from "./turns.ts";
 
@@ -53,15 +53,23 @@ export class Followers {
     // Those that have begun with the turn leave none to be passed.
     const others = rows.filter((row) => !row[TURN]);
     if (!this.#turns || others.length === 0) return;
-    const given = await this.#turns.pass(this.#database, others).catch(() => 0);
-    if (given > 0) this.#database.notify(this.#queue.name);
+    this.#tell(await this.#turns.pass(this.#database, others).catch(() => 0));
+  }
+
+  /** The same for rows of which only the keys are known, and which are still there. */
+  async passTurnsOf(keys: readonly Key[]): Promise<void> {
+    if (this.#turns) this.#tell(await this.#turns.passOf(this.#database, keys).catch(() => 0));
   }
 
   /** Re-derives the next parents and passes stranded turns. Returns how many were wrong. */
   async repair(limit: number): Promise<number> {
     const parents = (await this.#rollUp?.repair(this.#database, limit)) ?? 0;
     const turns = (await this.#turns?.sweep(this.#database)) ?? 0;
-    if (turns > 0) this.#database.notify(this.#queue.name);
+    this.#tell(turns);
     return parents + turns;
+  }
+
+  #tell(turnsGiven: number): void {
+    if (turnsGiven > 0) this.#database.notify(this.#queue.name);
   }
 }

@@ -13,7 +13,7 @@ export interface QueueIndex {
  * The indexes that make the cost of every statement depend on its batch alone. Delayed, exhausted and finished
  * rows, and rows whose gate is shut, are in none that a claim walks.
  */
-export function indexesOf(queue: Queue): QueueIndex[] {
+export function indexesOf(queue: Queue, dialect: Dialect): QueueIndex[] {
   const prefix = indexPrefix(queue);
   const where = predicatesOf(queue, "");
   const column = (name: string) => quoted(name);
@@ -40,7 +40,8 @@ export function indexesOf(queue: Queue): QueueIndex[] {
   add("lease", [column(queue.columns.lease)], where.running);
   if (queue.group) {
     const group = queue.group.columns.map(column);
-    add("turn", group, `${column(queue.group.turn)} = true`, { unique: true });
+    if (!ownIndexOfTurns(queue, dialect))
+      add("turn", group, `${column(queue.group.turn)} = true`, { unique: true });
     add("behind", [...groupKeyOf(queue).map(column), ...order], where.behind);
   }
   if (queue.retention) {
@@ -77,8 +78,15 @@ export function indexedBy(
   suffix: "ready" | "delayed" | "lease" | "turn" | "behind",
 ): string {
   if (!dialect.isSerial) return "";
-  const index = indexesOf(queue).find(({ name }) => name.startsWith(`${indexPrefix(queue)}_${suffix}_`))!;
-  return ` indexed by ${quoted(index.name)}`;
+  const prefix = `${indexPrefix(queue)}_${suffix}_`;
+  const own = suffix === "turn" ? ownIndexOfTurns(queue, dialect) : undefined;
+  const name = own ?? indexesOf(queue, dialect).find((index) => index.name.startsWith(prefix))!.name;
+  return ` indexed by ${quoted(name)}`;
+}
+
+/** Where one writes at a time, no index has to refuse a second turn. */
+function ownIndexOfTurns({ group }: Queue, dialect: Dialect): string | undefined {
+  return dialect.isSerial ? group?.index : undefined;
 }
 
 function digest(text: string): string {

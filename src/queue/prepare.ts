@@ -39,7 +39,7 @@ async function createIndexes(database: Database, queue: Queue): Promise<void> {
         ? "select indexname as name from pg_indexes where schemaname = any(current_schemas(false))"
         : "select name from sqlite_schema where type = 'index'";
     const have = new Set((await session.query(sql)).map((row) => String(row.name)));
-    return indexesOf(queue).filter((index) => !have.has(index.name));
+    return indexesOf(queue, database.dialect).filter((index) => !have.has(index.name));
   };
   if ((await missing(database)).length === 0) return;
   await database.transaction(async (transaction) => {

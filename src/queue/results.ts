@@ -1,10 +1,10 @@
 import type { Database, Row, Statement } from "../database/database.ts";
-import { type BatchEntry, isPacked, Json, type Packed, type PackedKind } from "../database/dialect.ts";
+import { type BatchEntry, isPacked, type Json, type Packed, type PackedKind } from "../database/dialect.ts";
 import { QuarryError } from "../errors.ts";
 import { kindOf, type Queue } from "./declaration.ts";
 import { stringify } from "./enqueue.ts";
 import type { Ticket } from "./outcome.ts";
-import { compileCompletion } from "./statements.ts";
+import { type Completion, compileCompletion } from "./statements.ts";
 import { cleanValue, isStorable } from "./text.ts";
 
 const STATEMENTS_CACHED_MAX = 200;
@@ -13,7 +13,7 @@ const STATEMENTS_CACHED_MAX = 200;
 export class Results {
   readonly #database: Database;
   readonly #queue: Queue;
-  readonly #statements = new Map<string, Statement>();
+  readonly #completions = new Map<string, Completion>();
 
   constructor(database: Database, queue: Queue) {
     this.#database = database;
@@ -30,16 +30,16 @@ export class Results {
   }
 
   batchOf(columns: readonly string[]): ResultBatch {
-    return new ResultBatch(this.#database, this.#queue, { columns, statement: this.#statement(columns) });
+    return new ResultBatch(this.#database, this.#queue, { columns, ...this.#completion(columns) });
   }
 
-  #statement(columns: readonly string[]): Statement {
+  #completion(columns: readonly string[]): Completion {
     const shape = columns.join(",");
-    const known = this.#statements.get(shape);
+    const known = this.#completions.get(shape);
     if (known) return known;
-    const statement = compileCompletion(this.#queue, this.#database.dialect, columns);
-    if (this.#statements.size < STATEMENTS_CACHED_MAX) this.#statements.set(shape, statement);
-    return statement;
+    const completion = compileCompletion(this.#queue, this.#database.dialect, columns);
+    if (this.#completions.size < STATEMENTS_CACHED_MAX) this.#completions.set(shape, completion);
+    return completion;
   }
 }
 
@@ -54,8 +54,9 @@ interface Pack {
 }
 
 /** Rows that complete with values for the same columns. */
-export class ResultBatch {
+export class ResultBatch implements Completion {
   readonly statement: Statement;
+  readonly unnamed: Statement | undefined;
   readonly entries: BatchEntry[] = [];
   readonly #database: Database;
   readonly #queue: Queue;
@@ -65,9 +66,10 @@ export class ResultBatch {
   constructor(
     database: Database,
     queue: Queue,
-    { columns, statement }: { columns: readonly string[]; statement: Statement },
+    { columns, statement, unnamed }: Completion & { columns: readonly string[] },
   ) {
     this.statement = statement;
+    this.unnamed = unnamed;
     this.#database = database;
     this.#queue = queue;
     this.#written = columns.filter((name) => !isPacked(kindOf(queue, name)));
@@ -79,7 +81,8 @@ export class ResultBatch {
 
   add({ key, token }: Ticket, result: Row): void {
     const places = this.#packs.flatMap((pack) => this.#place(pack, result[pack.name]));
-    this.entries.push([key, token, new Json(this.#encode(result)), ...places]);
+    const results = this.#written.length > 0 ? [this.#encode(result)] : [];
+    this.entries.push([key, token, ...places, ...results]);
   }
 
   params(): unknown[] {
@@ -105,7 +108,8 @@ export class ResultBatch {
     return [start, value.length];
   }
 
-  #encode(result: Row): string {
+  #encode(result: Row): Json {
+    const { dialect } = this.#database;
     const written: Row = {};
     let isSimple = true;
     for (const name of this.#written) {
@@ -114,7 +118,8 @@ export class ResultBatch {
       isSimple &&= typeof value !== "bigint" && (typeof value !== "object" || value === null);
     }
     // What JSON knows by itself is written without asking about every value.
-    const json = isSimple ? JSON.stringify(written) : stringify(this.#database, written);
-    return isStorable(json) ? json : stringify(this.#database, cleanValue(written));
+    const toText = isSimple ? JSON.stringify : (value: unknown) => stringify(this.#database, value);
+    const json = dialect.results(written, toText);
+    return isStorable(json.text) ? json : dialect.results(cleanValue(written) as Row, toText);
   }
 }

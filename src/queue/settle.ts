@@ -11,6 +11,8 @@ import { errorText } from "./text.ts";
 
 interface SettleBatch {
   readonly statement: Statement;
+  /** The same without saying which rows, where they can be counted afterwards. */
+  readonly unnamed?: Statement | undefined;
   readonly entries: readonly BatchEntry[];
   /** What comes after "now". */
   params(): unknown[];
@@ -74,21 +76,21 @@ export class Settler {
    * is short, because a lease was lost, is it undone and done again by name.
    */
   async #completedAll(batch: SettleBatch): Promise<boolean> {
-    const { complete, completeUnnamed } = this.#sql;
-    const { statement, entries } = batch;
-    if (statement !== complete || !completeUnnamed) return false;
+    const { unnamed, entries } = batch;
+    if (!unnamed) return false;
     const isShort = new Error("some leases were lost");
     try {
       await this.#database.transaction(async (transaction) => {
-        await transaction.query(completeUnnamed, this.#paramsOf(batch));
+        await transaction.query(unnamed, this.#paramsOf(batch));
         const [row] = await transaction.query("select changes() as count");
         if (row!.count !== entries.length) throw isShort;
       });
-      return true;
     } catch (error) {
       if (error === isShort) return false;
       throw error;
     }
+    await this.#followers.passTurnsOf(entries.map(([key]) => key));
+    return true;
   }
 
   /** A stale and a fresh claim of one row must not share a batch, which is keyed by row. */
@@ -125,7 +127,7 @@ export class Settler {
   }
 
   #batchesOf(settlements: readonly Settlement[]): SettleBatch[] {
-    const { complete, fail, release } = this.#sql;
+    const { complete, completeUnnamed, fail, release } = this.#sql;
     const { tokenParams, batchParams } = this.#database.dialect;
     const batches = new Map<Statement, BatchEntry[]>();
     const add = (statement: Statement, entry: BatchEntry) => {
@@ -163,6 +165,7 @@ export class Settler {
     }
     const encoded = [...batches].map(([statement, entries]) => ({
       statement,
+      unnamed: statement === complete ? completeUnnamed : undefined,
       entries,
       params: () => (statement === complete ? tokenParams(entries) : batchParams(entries)),
     }));

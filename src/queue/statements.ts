@@ -47,9 +47,14 @@ export function compileQueue(queue: Queue, dialect: Dialect): QueueStatements {
 }
 
 /** Completes rows and writes these of the queue's result columns; a column that is not named costs no index anything. */
-export function compileCompletion(queue: Queue, dialect: Dialect, results: readonly string[]): Statement {
-  const sql = new Compiler(queue, dialect).completeWithResults(results);
-  return { name: `${queue.name}.completeWithResults`, sql };
+export function compileCompletion(queue: Queue, dialect: Dialect, results: readonly string[]): Completion {
+  return new Compiler(queue, dialect).completion(results);
+}
+
+export interface Completion {
+  readonly statement: Statement;
+  /** The same without saying which rows; only where they can be counted afterwards. */
+  readonly unnamed: Statement | undefined;
 }
 
 class Compiler {
@@ -158,10 +163,10 @@ class Compiler {
     return `${this.#update(set, this.#held(tokens), tokens.from)} returning ${this.#returned()}`;
   }
 
-  /** Parents and groups need to know which rows were written; otherwise their number may do. */
+  /** Parents need to know which rows were written, and groups too when those are gone afterwards; otherwise their number may do. */
   get #isCountable(): boolean {
-    const { rollUp, group } = this.#queue;
-    return this.#dialect.isSerial && rollUp.length === 0 && !group;
+    const { rollUp, group, whenDone } = this.#queue;
+    return this.#dialect.isSerial && rollUp.length === 0 && (!group || whenDone === "keep");
   }
 
   /** $1 now, tokens. */
@@ -176,18 +181,32 @@ class Compiler {
     return `delete from ${this.#table} as t where ${isHeld} and ${isRunning} and ${this.#dialect.now} is not null${returning}`;
   }
 
-  /** $1 now, batch (key, token, results, start and length of each that is packed), the packed columns. */
-  completeWithResults(results: readonly string[]): string {
+  completion(results: readonly string[]): Completion {
+    const sql = this.#completeWithResults(results);
+    const name = `${this.#queue.name}.completeWithResults`;
+    return {
+      statement: { name, sql: `${sql} returning ${this.#returned()}` },
+      unnamed: this.#isCountable ? { name, sql } : undefined,
+    };
+  }
+
+  /** $1 now, batch (key, token, start and length of each that is packed, results), the packed columns. */
+  #completeWithResults(results: readonly string[]): string {
     const batch = this.#batch(2);
     const columns = results.map((name) => ({ name, kind: kindOf(this.#queue, name) }));
     const written = columns.filter(({ kind }) => !isPacked(kind));
     const packed = columns.flatMap(({ name, kind }) => (isPacked(kind) ? [{ name, kind }] : []));
     const unpacked = packed.map(({ name, kind }, nth) => {
-      const [start, length] = [2, 3].map((field) => batch.field(2 * nth + field, "integer"));
+      const [start, length] = [1, 2].map((field) => batch.field(2 * nth + field, "integer"));
       return `${quoted(name)} = ${this.#dialect.unpack(kind, batch.next + nth, { start: start!, length: length! })}`;
     });
-    const merged = [...(written.length > 0 ? [batch.merge("t", 1, written)] : []), ...unpacked].join(", ");
-    return `${this.#update(this.#completed(), this.#held(batch), batch.from, merged)} returning ${this.#returned()}`;
+    const merged = written.length > 0 ? [batch.merge("t", 1 + 2 * packed.length, written)] : [];
+    return this.#update(
+      this.#completed(),
+      this.#held(batch),
+      batch.from,
+      [...merged, ...unpacked].join(", "),
+    );
   }
 
   #completed(): Record<string, string> {

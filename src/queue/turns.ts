@@ -4,11 +4,12 @@ import { isQuarryError } from "../errors.ts";
 import type { Gate, Queue } from "./declaration.ts";
 import { groupKeyOf, indexedBy } from "./indexes.ts";
 import { orderOf, predicatesOf } from "./predicates.ts";
+import type { Key } from "./roll-up.ts";
 import { GROUP, KEY } from "./statements.ts";
 
 /**
  * Rows of one group run one at a time. Only the row that has its group's turn is in the ready index, so a claim
- * never looks at the 100,000 rows behind it; a unique index allows one turn per group.
+ * never looks at the 100,000 rows behind it; a unique index allows one turn per group, or the database one writer.
  *
  * The turn is passed after the commit that freed or filled a group, in a transaction of its own: whoever passes
  * last sees everything that was committed, so two that finish and enqueue at once cannot strand a group. When a
@@ -18,6 +19,8 @@ import { GROUP, KEY } from "./statements.ts";
 export interface Turns {
   /** Gives the turn to the next row of each group that has none, for the groups of these rows. Returns how many. */
   pass(database: Database, rows: readonly Row[]): Promise<number>;
+  /** The same for the groups of rows with these keys. */
+  passOf(database: Database, keys: readonly Key[]): Promise<number>;
   /** The same for every group that has rows waiting. Returns how many turns were given. */
   sweep(database: Database): Promise<number>;
 }
@@ -31,6 +34,7 @@ const GROUPS_PER_STATEMENT_MAX = 5_000;
 
 interface TurnStatements {
   readonly anyBehind: Statement;
+  readonly groupsOf: Statement;
   readonly pass: Statement;
   readonly stranded: Statement;
 }
@@ -39,6 +43,7 @@ export function compileTurnStatements(queue: Queue, dialect: Dialect): TurnState
   if (!queue.group) return undefined;
   return {
     anyBehind: { name: `${queue.name}.anyBehind`, sql: anyBehindSql(queue, dialect) },
+    groupsOf: { name: `${queue.name}.groupsOf`, sql: groupsOfSql(queue, dialect) },
     pass: { name: `${queue.name}.pass`, sql: passSql(queue, dialect) },
     stranded: { name: `${queue.name}.stranded`, sql: strandedSql(queue, dialect) },
   };
@@ -49,10 +54,23 @@ export function compileTurns(queue: Queue, dialect: Dialect): Turns | undefined 
   const statements = compileTurnStatements(queue, dialect);
   if (!group || !statements) return undefined;
 
+  /** Whoever gets in line after this look asks for the turn itself. */
+  async function isAnyBehind(database: Database): Promise<boolean> {
+    return (await database.query(statements!.anyBehind)).length > 0;
+  }
+
   async function pass(database: Database, rows: readonly Row[]): Promise<number> {
-    // Whoever gets in line after this look asks for the turn itself.
     const isLookCheap = dialect.isSerial || rows.length >= GROUPS_LOOKED_FOR;
-    if (isLookCheap && (await database.query(statements!.anyBehind)).length === 0) return 0;
+    if (isLookCheap && !(await isAnyBehind(database))) return 0;
+    return passAll(database, rows);
+  }
+
+  async function passOf(database: Database, keys: readonly Key[]): Promise<number> {
+    if (!(await isAnyBehind(database))) return 0;
+    return passAll(database, await database.query(statements!.groupsOf, [dialect.keys(keys)]));
+  }
+
+  async function passAll(database: Database, rows: readonly Row[]): Promise<number> {
     const groups = new Map<string, Row>();
     for (const row of rows) {
       const values = group!.columns.map((_name, index) => row[`${GROUP}${index}`]);
@@ -82,6 +100,7 @@ export function compileTurns(queue: Queue, dialect: Dialect): Turns | undefined 
 
   return {
     pass,
+    passOf,
     sweep: async (database) => pass(database, await database.query(statements!.stranded)),
   };
 }
@@ -90,6 +109,13 @@ export function compileTurns(queue: Queue, dialect: Dialect): Turns | undefined 
 function anyBehindSql(queue: Queue, dialect: Dialect): string {
   const { behind } = predicatesOf(queue, "w");
   return `select 1 as found from ${quoted(queue.table)} as w${indexedBy(queue, dialect, "behind")} where ${behind} order by ${behindOrder(queue)} limit 1`;
+}
+
+/** $1 keys. */
+function groupsOfSql(queue: Queue, dialect: Dialect): string {
+  const columns = queue.group!.columns.map((name, index) => `t.${quoted(name)} as ${GROUP}${index}`);
+  const isNamed = dialect.isOneOf(`t.${quoted(queue.key.column)}`, 1, queue.key.type);
+  return `select ${columns.join(", ")} from ${quoted(queue.table)} as t where ${isNamed}`;
 }
 
 function behindOrder(queue: Queue): string {

@@ -1,3 +1,4 @@
+import { postgresDialect, sqliteDialect } from "../../src/database/dialect.ts";
 import {
   type Database,
   defineQueue,
@@ -5,6 +6,7 @@ import {
   indexesOf,
   manualClock,
   type Queue,
+  type QueueDeclaration,
   type Row,
 } from "../../src/index.ts";
 
@@ -145,8 +147,9 @@ export const chunks = defineQueue<{ position: number }>({
   retention: { doneMs: 3_600_000, failedMs: 3_600_000 },
 });
 
-/** One row of an entity at a time. Integer keys made by the database. */
-export const steps = defineQueue<{ entity_type: string; entity_id: string; position: number }>({
+type Step = { entity_type: string; entity_id: string; position: number };
+
+const STEPS = {
   name: "steps",
   table: "steps",
   key: { column: "id", type: "integer" },
@@ -158,6 +161,17 @@ export const steps = defineQueue<{ entity_type: string; entity_id: string; posit
   retry: fixedDelays(5_000, 10_000, 30_000),
   reads: ["entity_type", "entity_id", "position"],
   results: ["note"],
+} as const satisfies QueueDeclaration<Step>;
+
+/** One row of an entity at a time. Integer keys made by the database. */
+export const steps = defineQueue<Step>(STEPS);
+
+/** The same over an index that the table has anyway. */
+export const strides = defineQueue<Step>({
+  ...STEPS,
+  name: "strides",
+  table: "strides",
+  group: { ...STEPS.group, index: "strides_entity" },
 });
 
 /** Rows that name a place are taken there only. */
@@ -175,12 +189,23 @@ export const errands = defineQueue<{ place: string; position: number }>({
   results: ["note"],
 });
 
-export const QUEUES: readonly Queue[] = [mail, sms, pageOcr, pageVector, chunks, steps, errands];
-const TABLES = ["messages", "pages", "documents", "chunks", "sections", "books", "steps", "errands"];
+export const QUEUES: readonly Queue[] = [mail, sms, pageOcr, pageVector, chunks, steps, strides, errands];
+const TABLES = [
+  "messages",
+  "pages",
+  "documents",
+  "chunks",
+  "sections",
+  "books",
+  "steps",
+  "strides",
+  "errands",
+];
 
 /** The tables as a user would write them, in each database's own types. */
-export function schema(dialect: "sqlite" | "postgres"): string[] {
-  const isPostgres = dialect === "postgres";
+export function schema(name: "sqlite" | "postgres"): string[] {
+  const isPostgres = name === "postgres";
+  const dialect = isPostgres ? postgresDialect : sqliteDialect;
   const time = isPostgres ? "timestamptz" : "text";
   const uuid = isPostgres ? "uuid" : "text";
   const json = isPostgres ? "jsonb" : "text";
@@ -217,13 +242,18 @@ export function schema(dialect: "sqlite" | "postgres"): string[] {
       status ${statusOf(four)} not null default 'pending')`,
     `create table chunks (id ${uuid} primary key, section_id integer references sections(id), position integer not null default 0,
       note text, status ${statusOf(four)} not null default 'pending', ${engine})`,
-    `create table steps (id ${serial}, entity_type text not null, entity_id text not null, position integer not null default 0,
+    ...["steps", "strides"].map(
+      (
+        table,
+      ) => `create table ${table} (id ${serial}, entity_type text not null, entity_id text not null, position integer not null default 0,
       note text, has_turn boolean not null default false, status ${statusOf(four)} not null default 'pending', ${engine})`,
+    ),
+    "create index strides_entity on strides (entity_id, entity_type)",
     `create table errands (id ${serial}, place text not null default '', priority integer not null default 0,
       position integer not null default 0, note text, status ${statusOf(four)} not null default 'pending', ${engine})`,
     `create table bare (id ${serial}, status text not null default 'pending', lease_token bigint not null default 0,
       lease_until ${time}, run_after ${time}, attempts integer not null default 0, error text)`,
-    ...QUEUES.flatMap((queue) => indexesOf(queue).map((index) => index.sql)),
+    ...QUEUES.flatMap((queue) => indexesOf(queue, dialect).map((index) => index.sql)),
   ];
 }
 

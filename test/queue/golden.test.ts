@@ -14,7 +14,11 @@ import { QUEUES, schema } from "./fixture.ts";
 function statementsOf(dialect: Dialect): Statement[] {
   return QUEUES.flatMap((queue) => [
     ...Object.values(compileQueue(queue, dialect)).filter((statement) => statement !== undefined),
-    ...(queue.results.length > 0 ? [compileCompletion(queue, dialect, queue.results)] : []),
+    ...(queue.results.length > 0
+      ? Object.values(compileCompletion(queue, dialect, queue.results)).filter(
+          (statement) => statement !== undefined,
+        )
+      : []),
     ...compileLevels(queue, dialect).flatMap((level) => [
       level.lock,
       level.derive,
@@ -28,7 +32,7 @@ function statementsOf(dialect: Dialect): Statement[] {
 }
 
 function golden(dialect: Dialect): string {
-  const indexes = QUEUES.flatMap((queue) => indexesOf(queue).map((index) => `${index.sql};\n`));
+  const indexes = QUEUES.flatMap((queue) => indexesOf(queue, dialect).map((index) => `${index.sql};\n`));
   const statements = statementsOf(dialect).map(({ name, sql }) => `-- ${name}\n${sql};\n`);
   return [...indexes, ...statements].join("\n");
 }

@@ -9,7 +9,7 @@ import { NOTIFY_EVERY_MS } from "../../src/database/notifications.ts";
 import { type Claim, type Database, done, failed, openDatabase, openQueue, retry } from "../../src/index.ts";
 import { type Points, withPoints } from "../support/points.ts";
 import { freshPostgres } from "../support/postgres.ts";
-import { chunks, rowOf, schema, sms, steps } from "./fixture.ts";
+import { chunks, rowOf, schema, sms, steps, strides } from "./fixture.ts";
 
 /** Two processes in miniature: two connections of their own, each with points to hold it at. */
 interface Pair {
@@ -231,113 +231,115 @@ for (const [name, open] of Object.entries(OPENERS)) {
       }
     });
 
-    it("the last of a group finishes while the next is enqueued: it is not stranded", async () => {
-      const stores = [openQueue(pair.one, steps), openQueue(pair.two, steps)] as const;
-      const points = pair.one.dialect.isSerial
-        ? (["before steps.anyBehind", "after steps.anyBehind"] as const)
-        : (["before steps.pass"] as const);
-      for (let round = 0; round < 20; round++) {
-        const entity = { entity_type: "worker", entity_id: `race${round}` };
-        await stores[0].enqueue([entity]);
-        const [claim] = await stores[0].claim({ worker: "w", limit: 1 });
-        // The settlement is committed, its turn not passed; the enqueuer looks for a holder in between, or after.
-        const passing = pair.points[0].hold(points[round % points.length]!);
-        const settled = stores[0].settle([{ claim: claim!, outcome: done() }]);
-        await passing.reached;
-        const enqueued = stores[1].enqueue([entity]);
-        if (round % 4 < 2) await enqueued;
-        passing.release();
-        await Promise.all([settled, enqueued]);
-        const [next] = await stores[1].claim({ worker: "w", limit: 1 });
-        assert.ok(next, `round ${round}: the group has no turn`);
-        await stores[1].settle([{ claim: next, outcome: done() }]);
-      }
-    });
-
-    it("two begin a group at the same moment: one has the turn, the other gets it afterwards", async () => {
-      const entity = { entity_type: "worker", entity_id: "begun twice" };
-      let enqueued: Promise<unknown> | undefined;
-      await pair.one.transaction(async (transaction) => {
-        await transaction.query(
-          "insert into steps (entity_type, entity_id, has_turn, created_at) values ('worker', 'begun twice', true, '2026-01-01T00:00:00.000Z')",
-        );
-        // Sees nobody in line, and waits for whoever is about to commit.
-        enqueued = openQueue(pair.two, steps).enqueue([entity]);
-        await sleep(A_MOMENT_MS);
-      });
-      await enqueued;
-      const store = openQueue(pair.one, steps);
-      for (let round = 0; round < 2; round++) {
-        const claims = await store.claim({ worker: "w", limit: 10 });
-        assert.equal(claims.length, 1);
-        await store.settle(claims.map((claim) => ({ claim, outcome: done() })));
-      }
-      assert.deepEqual(await store.claim({ worker: "w", limit: 10 }), []);
-    });
-
-    it("as many groups as are looked for at once finish while the next of each is enqueued", async () => {
-      const entities = Array.from({ length: 30 }, (_unused, n) => ({
-        entity_type: "worker",
-        entity_id: `many${n}`,
-      }));
-      const stores = [openQueue(pair.one, steps), openQueue(pair.two, steps)] as const;
-      for (const point of ["before steps.anyBehind", "after steps.anyBehind"] as const) {
-        await stores[0].enqueue(entities);
-        const claims = await stores[0].claim({ worker: "w", limit: 100 });
-        assert.equal(claims.length, entities.length);
-        const looking = pair.points[0].hold(point);
-        const settled = stores[0].settle(claims.map((claim) => ({ claim, outcome: done() })));
-        await looking.reached;
-        await stores[1].enqueue(entities);
-        looking.release();
-        await settled;
-        const next = await stores[1].claim({ worker: "w", limit: 100 });
-        assert.equal(next.length, entities.length, point);
-        await stores[1].settle(next.map((claim) => ({ claim, outcome: done() })));
-      }
-    });
-
-    it("one row of a group at a time, under 12 claimers", async () => {
-      const databases = Array.from({ length: 12 }, () => pair.another());
-      const rows = Array.from({ length: 240 }, (_unused, position) => ({
-        entity_type: "worker",
-        entity_id: `g${position % 8}`,
-        position,
-      }));
-      await openQueue(pair.one, steps).enqueue(rows);
-      const running = new Map<string, unknown>();
-      const order = new Map<string, number[]>();
-      let left = rows.length;
-      const work = async (database: Database) => {
-        const store = openQueue(database, steps);
-        while (left > 0) {
-          const claims = await store.claim({ worker: "w", limit: 2 });
-          for (const { key, row } of claims) {
-            assert.equal(running.get(row.entity_id), undefined, `${row.entity_id} runs twice`);
-            running.set(row.entity_id, key);
-            order.set(row.entity_id, [...(order.get(row.entity_id) ?? []), row.position]);
-          }
-          await sleep(Math.random() * 3);
-          for (const { row } of claims) running.delete(row.entity_id);
-          const verdicts = await store.settle(claims.map((claim) => ({ claim, outcome: done() })));
-          left -= verdicts.filter((verdict) => verdict === "done").length;
-          if (claims.length === 0) await sleep(2);
+    for (const queue of [steps, strides]) {
+      it(`${queue.name}: the last of a group finishes while the next is enqueued: it is not stranded`, async () => {
+        const stores = [openQueue(pair.one, queue), openQueue(pair.two, queue)] as const;
+        const points = pair.one.dialect.isSerial
+          ? ([`before ${queue.name}.anyBehind`, `after ${queue.name}.anyBehind`] as const)
+          : ([`before ${queue.name}.pass`] as const);
+        for (let round = 0; round < 20; round++) {
+          const entity = { entity_type: "worker", entity_id: `race${round}` };
+          await stores[0].enqueue([entity]);
+          const [claim] = await stores[0].claim({ worker: "w", limit: 1 });
+          // The settlement is committed, its turn not passed; the enqueuer looks for a holder in between, or after.
+          const passing = pair.points[0].hold(points[round % points.length]!);
+          const settled = stores[0].settle([{ claim: claim!, outcome: done() }]);
+          await passing.reached;
+          const enqueued = stores[1].enqueue([entity]);
+          if (round % 4 < 2) await enqueued;
+          passing.release();
+          await Promise.all([settled, enqueued]);
+          const [next] = await stores[1].claim({ worker: "w", limit: 1 });
+          assert.ok(next, `round ${round}: the group has no turn`);
+          await stores[1].settle([{ claim: next, outcome: done() }]);
         }
-      };
-      try {
-        await Promise.all(databases.map(work));
-      } finally {
-        await Promise.all(databases.map((database) => database.close()));
-      }
-      for (const [entity, positions] of order) {
-        assert.deepEqual(
-          positions,
-          [...positions].sort((x, y) => x - y),
-          entity,
-        );
-      }
-      assert.equal([...order.values()].flat().length, rows.length);
-    });
+      });
+
+      it(`${queue.name}: two begin a group at the same moment: one has the turn, the other gets it afterwards`, async () => {
+        const entity = { entity_type: "worker", entity_id: "begun twice" };
+        let enqueued: Promise<unknown> | undefined;
+        await pair.one.transaction(async (transaction) => {
+          await transaction.query(
+            `insert into ${queue.table} (entity_type, entity_id, has_turn, created_at) values ('worker', 'begun twice', true, '2026-01-01T00:00:00.000Z')`,
+          );
+          // Sees nobody in line, and waits for whoever is about to commit.
+          enqueued = openQueue(pair.two, queue).enqueue([entity]);
+          await sleep(A_MOMENT_MS);
+        });
+        await enqueued;
+        const store = openQueue(pair.one, queue);
+        for (let round = 0; round < 2; round++) {
+          const claims = await store.claim({ worker: "w", limit: 10 });
+          assert.equal(claims.length, 1);
+          await store.settle(claims.map((claim) => ({ claim, outcome: done() })));
+        }
+        assert.deepEqual(await store.claim({ worker: "w", limit: 10 }), []);
+      });
+
+      it(`${queue.name}: as many groups as are looked for at once finish while the next of each is enqueued`, async () => {
+        const entities = Array.from({ length: 30 }, (_unused, n) => ({
+          entity_type: "worker",
+          entity_id: `many${n}`,
+        }));
+        const stores = [openQueue(pair.one, queue), openQueue(pair.two, queue)] as const;
+        for (const point of [`before ${queue.name}.anyBehind`, `after ${queue.name}.anyBehind`] as const) {
+          await stores[0].enqueue(entities);
+          const claims = await stores[0].claim({ worker: "w", limit: 100 });
+          assert.equal(claims.length, entities.length);
+          const looking = pair.points[0].hold(point);
+          const settled = stores[0].settle(claims.map((claim) => ({ claim, outcome: done() })));
+          await looking.reached;
+          await stores[1].enqueue(entities);
+          looking.release();
+          await settled;
+          const next = await stores[1].claim({ worker: "w", limit: 100 });
+          assert.equal(next.length, entities.length, point);
+          await stores[1].settle(next.map((claim) => ({ claim, outcome: done() })));
+        }
+      });
+
+      it(`${queue.name}: one row of a group at a time, under 12 claimers`, async () => {
+        const databases = Array.from({ length: 12 }, () => pair.another());
+        const rows = Array.from({ length: 240 }, (_unused, position) => ({
+          entity_type: "worker",
+          entity_id: `g${position % 8}`,
+          position,
+        }));
+        await openQueue(pair.one, queue).enqueue(rows);
+        const running = new Map<string, unknown>();
+        const order = new Map<string, number[]>();
+        let left = rows.length;
+        const work = async (database: Database) => {
+          const store = openQueue(database, queue);
+          while (left > 0) {
+            const claims = await store.claim({ worker: "w", limit: 2 });
+            for (const { key, row } of claims) {
+              assert.equal(running.get(row.entity_id), undefined, `${row.entity_id} runs twice`);
+              running.set(row.entity_id, key);
+              order.set(row.entity_id, [...(order.get(row.entity_id) ?? []), row.position]);
+            }
+            await sleep(Math.random() * 3);
+            for (const { row } of claims) running.delete(row.entity_id);
+            const verdicts = await store.settle(claims.map((claim) => ({ claim, outcome: done() })));
+            left -= verdicts.filter((verdict) => verdict === "done").length;
+            if (claims.length === 0) await sleep(2);
+          }
+        };
+        try {
+          await Promise.all(databases.map(work));
+        } finally {
+          await Promise.all(databases.map((database) => database.close()));
+        }
+        for (const [entity, positions] of order) {
+          assert.deepEqual(
+            positions,
+            [...positions].sort((x, y) => x - y),
+            entity,
+          );
+        }
+        assert.equal([...order.values()].flat().length, rows.length);
+      });
+    }
   });
 }
 

@@ -50,6 +50,14 @@ create unique index if not exists "steps_turn_0f54e7" on "steps" ("entity_type",
 
 create index if not exists "steps_behind_d60f74" on "steps" ("entity_type", "entity_id", "created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3 and "has_turn" = false;
 
+create index if not exists "strides_ready_0d9e1d" on "strides" ("created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3 and "has_turn" = true;
+
+create index if not exists "strides_delayed_952714" on "strides" ("run_after") where "status" = 'pending' and "run_after" is not null;
+
+create index if not exists "strides_lease_f25f98" on "strides" ("lease_until") where "status" = 'processing';
+
+create index if not exists "strides_behind_34829e" on "strides" ("entity_type", "entity_id", "created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3 and "has_turn" = false;
+
 create index if not exists "errands_ready_280fb2" on "errands" ("place", "priority" desc, "created_at", "id") where "status" = 'pending' and "run_after" is null and "attempts" < 3;
 
 create index if not exists "errands_delayed_15a138" on "errands" ("run_after") where "status" = 'pending' and "run_after" is not null;
@@ -105,7 +113,10 @@ delete from "messages" as t where t."id" in (select t."id" from "messages" as t 
 delete from "messages" as t where t."id" in (select t."id" from "messages" as t where t."kind" = 'mail' and t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."kind" = 'mail' and t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status;
 
 -- mail.completeWithResults
-update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "receipt" = nullif(batch.value -> '$[2]."receipt"', 'null'), "priority" = batch.value ->> '$[2]."priority"', "bytes" = substr(?3, (batch.value ->> 3), (batch.value ->> 4)), "weights" = substr(?4, 4 * (batch.value ->> 5) - 3, 4 * (batch.value ->> 6)) from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."kind" = 'mail' and t."status" = 'processing', false) returning "id" as q_key, "status" as q_status;
+update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "receipt" = nullif(batch.value -> '$[6]', 'null'), "priority" = batch.value ->> '$[7]', "bytes" = substr(?3, (batch.value ->> 2), (batch.value ->> 3)), "weights" = substr(?4, 4 * (batch.value ->> 4) - 3, 4 * (batch.value ->> 5)) from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."kind" = 'mail' and t."status" = 'processing', false) returning "id" as q_key, "status" as q_status;
+
+-- mail.completeWithResults
+update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "receipt" = nullif(batch.value -> '$[6]', 'null'), "priority" = batch.value ->> '$[7]', "bytes" = substr(?3, (batch.value ->> 2), (batch.value ->> 3)), "weights" = substr(?4, 4 * (batch.value ->> 4) - 3, 4 * (batch.value ->> 5)) from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."kind" = 'mail' and t."status" = 'processing', false);
 
 -- sms.claim
 select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, 3 as q_attempts_max, t."recipient", t."payload" from "messages" as t indexed by "messages_sms_ready_ed02cf" where t."kind" = 'sms' and t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 order by t."priority" desc, t."created_at", t."id" limit ?1;
@@ -156,7 +167,10 @@ delete from "messages" as t where t."id" in (select t."id" from "messages" as t 
 delete from "messages" as t where t."id" in (select t."id" from "messages" as t where t."kind" = 'sms' and t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."kind" = 'sms' and t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status;
 
 -- sms.completeWithResults
-update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "receipt" = nullif(batch.value -> '$[2]."receipt"', 'null'), "priority" = batch.value ->> '$[2]."priority"', "bytes" = substr(?3, (batch.value ->> 3), (batch.value ->> 4)) from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."kind" = 'sms' and t."status" = 'processing', false) returning "id" as q_key, "status" as q_status;
+update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "receipt" = nullif(batch.value -> '$[4]', 'null'), "priority" = batch.value ->> '$[5]', "bytes" = substr(?3, (batch.value ->> 2), (batch.value ->> 3)) from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."kind" = 'sms' and t."status" = 'processing', false) returning "id" as q_key, "status" as q_status;
+
+-- sms.completeWithResults
+update "messages" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "receipt" = nullif(batch.value -> '$[4]', 'null'), "priority" = batch.value ->> '$[5]', "bytes" = substr(?3, (batch.value ->> 2), (batch.value ->> 3)) from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."kind" = 'sms' and t."status" = 'processing', false);
 
 -- pages.ocr.claim
 select t."id" as q_key, t."ocr_lease_token" + 1 as q_token, t."ocr_retry_count" + 1 as q_attempt, t."max_retries" as q_attempts_max, t."document_id" as q_parent, t."page_number", t."document_id" from "pages" as t indexed by "pages_pages_ocr_ready_f452ff" where t."ocr_status" in ('pending', 'failed') and t."ocr_run_after" is null and t."ocr_retry_count" < t."max_retries" order by (case t."ocr_status" when 'failed' then 0 else 1 end), t."ocr_retry_count", t."created_at", t."id" limit ?1;
@@ -204,7 +218,7 @@ delete from "pages" as t where t."id" in (select t."id" from "pages" as t where 
 delete from "pages" as t where t."id" in (select t."id" from "pages" as t where t."ocr_status" = 'failed' and not (t."ocr_retry_count" < t."max_retries") and t."ocr_completed_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."ocr_status", t."ocr_completed_at" limit ?3) and t."ocr_status" = 'failed' and not (t."ocr_retry_count" < t."max_retries") and t."ocr_completed_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
 
 -- pages.ocr.completeWithResults
-update "pages" as t set "ocr_status" = 'completed', "ocr_last_heartbeat" = null, "ocr_completed_at" = ?1, "ocr_error" = null, "updated_at" = ?1, "page_file_path" = batch.value ->> '$[2]."page_file_path"' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."ocr_lease_token" = (batch.value ->> 1) and coalesce(t."ocr_status" = 'processing', false) returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
+update "pages" as t set "ocr_status" = 'completed', "ocr_last_heartbeat" = null, "ocr_completed_at" = ?1, "ocr_error" = null, "updated_at" = ?1, "page_file_path" = batch.value ->> '$[2]' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."ocr_lease_token" = (batch.value ->> 1) and coalesce(t."ocr_status" = 'processing', false) returning "id" as q_key, "ocr_status" as q_status, "document_id" as q_parent;
 
 -- pages.ocr.parent0.lock
 select p."id" from "documents" as p where p."id" in (select value from json_each(?1)) order by p."id";
@@ -273,7 +287,7 @@ delete from "pages" as t where t."id" in (select t."id" from "pages" as t where 
 delete from "pages" as t where t."id" in (select t."id" from "pages" as t where t."vector_status" = 'failed' and not (t."vector_retry_count" < t."max_retries") and t."vector_completed_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."vector_status", t."vector_completed_at" limit ?3) and t."vector_status" = 'failed' and not (t."vector_retry_count" < t."max_retries") and t."vector_completed_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
 
 -- pages.vector.completeWithResults
-update "pages" as t set "vector_status" = 'completed', "vector_last_heartbeat" = null, "vector_completed_at" = ?1, "vector_error" = null, "updated_at" = ?1, "page_file_path" = batch.value ->> '$[2]."page_file_path"' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."vector_lease_token" = (batch.value ->> 1) and coalesce(t."vector_status" = 'processing', false) returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
+update "pages" as t set "vector_status" = 'completed', "vector_last_heartbeat" = null, "vector_completed_at" = ?1, "vector_error" = null, "updated_at" = ?1, "page_file_path" = batch.value ->> '$[2]' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."vector_lease_token" = (batch.value ->> 1) and coalesce(t."vector_status" = 'processing', false) returning "id" as q_key, "vector_status" as q_status, "document_id" as q_parent;
 
 -- pages.vector.parent0.lock
 select p."id" from "documents" as p where p."id" in (select value from json_each(?1)) order by p."id";
@@ -342,7 +356,7 @@ delete from "chunks" as t where t."id" in (select t."id" from "chunks" as t wher
 delete from "chunks" as t where t."id" in (select t."id" from "chunks" as t where t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
 
 -- chunks.completeWithResults
-update "chunks" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "note" = batch.value ->> '$[2]."note"' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
+update "chunks" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "note" = batch.value ->> '$[2]' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "section_id" as q_parent;
 
 -- chunks.parent0.lock
 select p."id" from "sections" as p where p."id" in (select value from json_each(?1)) order by p."id";
@@ -398,6 +412,9 @@ update "steps" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 /
 -- steps.complete
 update "steps" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
 
+-- steps.complete
+update "steps" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and coalesce(t."status" = 'processing', false);
+
 -- steps.fail
 update "steps" as t set "status" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then 'failed' when true then 'pending' else t."status" end, "attempts" = (t."attempts" + 1), "run_after" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) or (batch.value ->> 2) <= 0 then null else strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "error_message" = (batch.value ->> 3), "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then ?1 end, "worker_id" = case when not ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then null else t."worker_id" end, "has_turn" = (not ((batch.value ->> 4) or (t."attempts" + 1) >= 3)), "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
 
@@ -432,16 +449,88 @@ delete from "steps" as t where t."id" in (select t."id" from "steps" as t where 
 delete from "steps" as t where t."id" in (select t."id" from "steps" as t where t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
 
 -- steps.completeWithResults
-update "steps" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1, "note" = batch.value ->> '$[2]."note"' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+update "steps" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1, "note" = batch.value ->> '$[2]' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- steps.completeWithResults
+update "steps" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1, "note" = batch.value ->> '$[2]' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false);
 
 -- steps.anyBehind
 select 1 as found from "steps" as w indexed by "steps_behind_d60f74" where w."status" = 'pending' and w."run_after" is null and w."attempts" < 3 and w."has_turn" = false order by w."entity_type", w."entity_id", w."created_at", w."id" limit 1;
+
+-- steps.groupsOf
+select t."entity_type" as q_group_0, t."entity_id" as q_group_1 from "steps" as t where t."id" in (select value from json_each(?1));
 
 -- steps.pass
 update "steps" as t set "has_turn" = true where t."id" in (select (select w."id" from "steps" as w indexed by "steps_behind_d60f74" where w."entity_type" = r.value ->> '$."entity_type"' and w."entity_id" = r.value ->> '$."entity_id"' and w."status" = 'pending' and w."run_after" is null and w."attempts" < 3 and w."has_turn" = false order by w."created_at", w."id" limit 1) from json_each(?1) as r where (select 1 from "steps" as h indexed by "steps_turn_0f54e7" where h."entity_type" = r.value ->> '$."entity_type"' and h."entity_id" = r.value ->> '$."entity_id"' and h."has_turn" = true limit 1) is null) and coalesce(t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 and t."has_turn" = false, false) returning "id" as q_key;
 
 -- steps.stranded
 with recursive heads(head) as (select * from (select w."id" as head from "steps" as w indexed by "steps_behind_d60f74" where w."status" = 'pending' and w."run_after" is null and w."attempts" < 3 and w."has_turn" = false order by w."entity_type", w."entity_id", w."created_at", w."id" limit 1) as f union all select (select w."id" from "steps" as w indexed by "steps_behind_d60f74" where w."status" = 'pending' and w."run_after" is null and w."attempts" < 3 and w."has_turn" = false and (w."entity_type", w."entity_id") > (+c."entity_type", +c."entity_id") order by w."entity_type", w."entity_id", w."created_at", w."id" limit 1) from heads join "steps" as c on c."id" = heads.head where heads.head is not null) select t."entity_type" as q_group_0, t."entity_id" as q_group_1 from heads cross join "steps" as t on t."id" = heads.head where not exists (select 1 from "steps" as h indexed by "steps_turn_0f54e7" where h."entity_type" = t."entity_type" and h."entity_id" = t."entity_id" and h."has_turn" = true);
+
+-- strides.claim
+select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, 3 as q_attempts_max, t."entity_type" as q_group_0, t."entity_id" as q_group_1, t."entity_type", t."entity_id", t."position" from "strides" as t indexed by "strides_ready_0d9e1d" where t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 and t."has_turn" = true order by t."created_at", t."id" limit ?1;
+
+-- strides.mark
+update "strides" as t set "status" = 'processing', "lease_token" = t."lease_token" + 1, "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?3 / 1000.0) || ' seconds'), "worker_id" = ?2, "started_at" = ?1, "updated_at" = ?1 where t."id" in (select value from json_each(?4));
+
+-- strides.extend
+update "strides" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (?2 / 1000.0) || ' seconds'), "updated_at" = ?1 from json_each(?3) as batch where t."id" = batch.key and t."lease_token" = batch.value and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- strides.complete
+update "strides" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- strides.complete
+update "strides" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.key and t."lease_token" = batch.value and coalesce(t."status" = 'processing', false);
+
+-- strides.fail
+update "strides" as t set "status" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then 'failed' when true then 'pending' else t."status" end, "attempts" = (t."attempts" + 1), "run_after" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) or (batch.value ->> 2) <= 0 then null else strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "error_message" = (batch.value ->> 3), "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then ?1 end, "worker_id" = case when not ((batch.value ->> 4) or (t."attempts" + 1) >= 3) then null else t."worker_id" end, "has_turn" = (not ((batch.value ->> 4) or (t."attempts" + 1) >= 3)), "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- strides.release
+update "strides" as t set "status" = 'pending', "run_after" = case when (batch.value ->> 2) > 0 then strftime('%Y-%m-%dT%H:%M:%fZ', ?1, ((batch.value ->> 2) / 1000.0) || ' seconds') end, "lease_until" = null, "worker_id" = null, "started_at" = null, "updated_at" = ?1 from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- strides.expire
+update "strides" as t set "lease_until" = strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-120000 / 1000.0) || ' seconds'), "updated_at" = ?1 where t."status" = 'processing' and t."worker_id" in (select value from json_each(?2)) returning "id" as q_key;
+
+-- strides.rescue
+update "strides" as t set "status" = case when ((t."attempts" + 1) >= 3) then 'failed' when true then 'pending' else t."status" end, "attempts" = (t."attempts" + 1), "lease_token" = t."lease_token" + 1, "run_after" = null, "error_message" = 'worker ' || coalesce(t."worker_id", '?') || ' stopped renewing its lease (attempt ' || (t."attempts" + 1) || ' of ' || 3 || ')', "last_error_at" = ?1, "lease_until" = null, "finished_at" = case when ((t."attempts" + 1) >= 3) then ?1 end, "worker_id" = case when not ((t."attempts" + 1) >= 3) then null else t."worker_id" end, "has_turn" = (not ((t."attempts" + 1) >= 3)), "updated_at" = ?1 where t."id" in (select t."id" from "strides" as t indexed by "strides_lease_f25f98" where t."status" = 'processing' and t."lease_until" < ?1 order by t."lease_until" limit ?2) and coalesce(t."status" = 'processing' and t."lease_until" < ?1, false) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- strides.promote
+update "strides" as t set "run_after" = null, "updated_at" = ?1 where t."id" in (select t."id" from "strides" as t indexed by "strides_delayed_952714" where t."status" = 'pending' and t."run_after" is not null and t."run_after" <= ?1 order by t."run_after" limit ?2) and coalesce(t."status" = 'pending' and t."run_after" is not null and t."run_after" <= ?1, false) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- strides.nextDue
+select (julianday(t."run_after") - julianday(?1)) * 86400000 as wait_ms from "strides" as t indexed by "strides_delayed_952714" where t."status" = 'pending' and t."run_after" is not null order by t."run_after" limit 1;
+
+-- strides.lookUp
+select t."id" as q_key, t."status" as q_status, t."lease_token" as q_token, t."attempts" as q_attempt, 3 as q_attempts_max from "strides" as t where t."id" in (select value from json_each(?1)) and coalesce(true, false);
+
+-- strides.cancel
+delete from "strides" as t where t."id" in (select value from json_each(?2)) and coalesce(true, false) and coalesce(((t."status" = 'pending' and t."attempts" < 3) or (t."status" = 'processing') or (t."status" = 'pending' and not (t."attempts" < 3))), false) and ?1 is not null returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- strides.retry
+update "strides" as t set "status" = 'pending', "lease_token" = t."lease_token" + 1, "attempts" = 0, "run_after" = null, "lease_until" = null, "worker_id" = null, "started_at" = null, "finished_at" = null, "updated_at" = ?1 where t."id" in (select value from json_each(?2)) and coalesce(true, false) and coalesce(((t."status" = 'failed') or (t."status" = 'pending' and t."run_after" is not null) or (t."status" = 'pending' and not (t."attempts" < 3)) or (t."status" = 'completed' and ?3)), false) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- strides.pruneDone
+delete from "strides" as t where t."id" in (select t."id" from "strides" as t where t."status" = 'completed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."status" = 'completed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- strides.pruneFailed
+delete from "strides" as t where t."id" in (select t."id" from "strides" as t where t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- strides.completeWithResults
+update "strides" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1, "note" = batch.value ->> '$[2]' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status, "entity_type" as q_group_0, "entity_id" as q_group_1;
+
+-- strides.completeWithResults
+update "strides" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "has_turn" = false, "error_message" = null, "updated_at" = ?1, "note" = batch.value ->> '$[2]' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false);
+
+-- strides.anyBehind
+select 1 as found from "strides" as w indexed by "strides_behind_34829e" where w."status" = 'pending' and w."run_after" is null and w."attempts" < 3 and w."has_turn" = false order by w."entity_type", w."entity_id", w."created_at", w."id" limit 1;
+
+-- strides.groupsOf
+select t."entity_type" as q_group_0, t."entity_id" as q_group_1 from "strides" as t where t."id" in (select value from json_each(?1));
+
+-- strides.pass
+update "strides" as t set "has_turn" = true where t."id" in (select (select w."id" from "strides" as w indexed by "strides_behind_34829e" where w."entity_type" = r.value ->> '$."entity_type"' and w."entity_id" = r.value ->> '$."entity_id"' and w."status" = 'pending' and w."run_after" is null and w."attempts" < 3 and w."has_turn" = false order by w."created_at", w."id" limit 1) from json_each(?1) as r where (select 1 from "strides" as h indexed by "strides_entity" where h."entity_type" = r.value ->> '$."entity_type"' and h."entity_id" = r.value ->> '$."entity_id"' and h."has_turn" = true limit 1) is null) and coalesce(t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 and t."has_turn" = false, false) returning "id" as q_key;
+
+-- strides.stranded
+with recursive heads(head) as (select * from (select w."id" as head from "strides" as w indexed by "strides_behind_34829e" where w."status" = 'pending' and w."run_after" is null and w."attempts" < 3 and w."has_turn" = false order by w."entity_type", w."entity_id", w."created_at", w."id" limit 1) as f union all select (select w."id" from "strides" as w indexed by "strides_behind_34829e" where w."status" = 'pending' and w."run_after" is null and w."attempts" < 3 and w."has_turn" = false and (w."entity_type", w."entity_id") > (+c."entity_type", +c."entity_id") order by w."entity_type", w."entity_id", w."created_at", w."id" limit 1) from heads join "strides" as c on c."id" = heads.head where heads.head is not null) select t."entity_type" as q_group_0, t."entity_id" as q_group_1 from heads cross join "strides" as t on t."id" = heads.head where not exists (select 1 from "strides" as h indexed by "strides_entity" where h."entity_type" = t."entity_type" and h."entity_id" = t."entity_id" and h."has_turn" = true);
 
 -- errands.claim
 select * from (select * from (select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, 3 as q_attempts_max, t."place", t."position", t."priority" as q_order_0, t."created_at" as q_order_1, t."id" as q_order_2 from "errands" as t indexed by "errands_ready_280fb2" where t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 and t."place" = 'here' order by t."priority" desc, t."created_at", t."id" limit ?1) as line union all select * from (select t."id" as q_key, t."lease_token" + 1 as q_token, t."attempts" + 1 as q_attempt, 3 as q_attempts_max, t."place", t."position", t."priority" as q_order_0, t."created_at" as q_order_1, t."id" as q_order_2 from "errands" as t indexed by "errands_ready_280fb2" where t."status" = 'pending' and t."run_after" is null and t."attempts" < 3 and t."place" = '' order by t."priority" desc, t."created_at", t."id" limit ?1) as line) as lines order by q_order_0 desc, q_order_1, q_order_2 limit ?1;
@@ -492,4 +581,7 @@ delete from "errands" as t where t."id" in (select t."id" from "errands" as t wh
 delete from "errands" as t where t."id" in (select t."id" from "errands" as t where t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') order by t."status", t."finished_at" limit ?3) and t."status" = 'failed' and t."finished_at" <= strftime('%Y-%m-%dT%H:%M:%fZ', ?1, (-?2 / 1000.0) || ' seconds') returning "id" as q_key, "status" as q_status;
 
 -- errands.completeWithResults
-update "errands" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "note" = batch.value ->> '$[2]."note"' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status;
+update "errands" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "note" = batch.value ->> '$[2]' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false) returning "id" as q_key, "status" as q_status;
+
+-- errands.completeWithResults
+update "errands" as t set "status" = 'completed', "lease_until" = null, "finished_at" = ?1, "error_message" = null, "updated_at" = ?1, "note" = batch.value ->> '$[2]' from json_each(?2) as batch where t."id" = batch.value ->> 0 and t."lease_token" = (batch.value ->> 1) and coalesce(t."status" = 'processing', false);

@@ -1,0 +1,2 @@
+-- Nothing to do here: several processes write at once, and the index of turns refuses the second. The number is taken so
+-- that both databases count alike.
