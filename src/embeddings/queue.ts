@@ -48,7 +48,7 @@ export function embeddingQueue(settings: { model: string; staleMs: number }): Qu
     },
     statuses: { retrying: "retrying" },
     attempts: { count: "claims", max: "max_attempts" },
-    lease: { ms: settings.staleMs, holds: "expiry" },
+    lease: { ms: settings.staleMs, holds: "expiry", index: "idx_embedding_jobs_processing" },
     // A job for another model waits for whoever has that one.
     gate: [{ column: "embedding_model", is: settings.model }],
     order: ["claim_order"],

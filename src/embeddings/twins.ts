@@ -10,24 +10,21 @@ export function hashOf(text: string): string {
 /** Vectors that were made before, by the hash of their text. */
 export async function knownVectors(
   database: Database,
-  asked: { model: string; hashes: readonly string[] },
+  texts: { model: string; hashes: readonly string[] },
   session: Session = database,
 ): Promise<Map<string, Float32Array>> {
-  if (asked.hashes.length === 0) return new Map();
+  if (texts.hashes.length === 0) return new Map();
   const isPostgres = database.dialect.name === "postgres";
   const hashes = isPostgres ? "unnest($1::text[]) as h(value)" : "json_each(?1) as h";
   // By the hash and nothing else: an index on the status finds every job that was ever done.
   const isDone = database.dialect.check("t.status = 'completed'");
   // A scalar sub-select, which no planner can turn into a join with all jobs there are.
   const twin = `select t.embedding_vector from embedding_jobs as t where t.text_hash = h.value and t.embedding_model = ${database.dialect.mark(2)} and ${isDone} limit 1`;
-  const sql = `select h.value as hash, (${twin}) as vector from ${hashes}`;
+  const asked = `select h.value as hash, (${twin}) as vector from ${hashes}`;
+  const sql = `select hash, vector from (${asked}) as known where vector is not null`;
   const rows = await session.query({ name: "embeddings.twins", sql }, [
-    database.dialect.keys([...new Set(asked.hashes)]),
-    asked.model,
+    database.dialect.keys([...new Set(texts.hashes)]),
+    texts.model,
   ]);
-  return new Map(
-    rows.flatMap(({ hash: found, vector }) =>
-      vector === null ? [] : [[String(found), fromStored(vector)!]],
-    ),
-  );
+  return new Map(rows.map(({ hash: found, vector }) => [String(found), fromStored(vector)!]));
 }

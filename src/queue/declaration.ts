@@ -46,6 +46,8 @@ export interface QueueDeclaration<Payload extends object = Record<string, unknow
     readonly unheldMs?: number;
     /** What the error of a row that is given on begins with. */
     readonly lostMessage?: string;
+    /** An index of the table itself that holds the running rows and no others: it spares one of leases. */
+    readonly index?: string;
   };
   /** The rows of the table that belong to this queue, for several queues on one table. Written when enqueued. */
   readonly only?: Readonly<Record<string, Literal>>;
@@ -149,6 +151,7 @@ export interface Queue<Payload extends object = object>
     readonly column: string | undefined;
     readonly unheldMs: number | undefined;
     readonly lostMessage: string | undefined;
+    readonly index: string | undefined;
   };
   readonly reserved: { readonly column: string; readonly for: string } | undefined;
   readonly group: Group | undefined;
@@ -181,6 +184,7 @@ export function defineQueue<Payload extends object = Record<string, unknown>>(
       column: declaration.lease?.column,
       unheldMs: declaration.lease?.unheldMs,
       lostMessage: declaration.lease?.lostMessage,
+      index: declaration.lease?.index,
     },
     only: declaration.only ?? {},
     gate: declaration.gate ?? [],

@@ -37,10 +37,10 @@ export function indexesOf(queue: Queue, dialect: Dialect): QueueIndex[] {
   const taker = queue.reserved ? [column(queue.reserved.column)] : [];
   add("ready", [...taker, ...order], where.ready);
   add("delayed", [column(queue.columns.runAfter)], where.delayed);
-  add("lease", [column(queue.columns.lease)], where.running);
+  if (!ownIndex(queue, dialect, "lease")) add("lease", [column(queue.columns.lease)], where.running);
   if (queue.group) {
     const group = queue.group.columns.map(column);
-    if (!ownIndexOfTurns(queue, dialect))
+    if (!ownIndex(queue, dialect, "turn"))
       add("turn", group, `${column(queue.group.turn)} = true`, { unique: true });
     add("behind", [...groupKeyOf(queue).map(column), ...order], where.behind);
   }
@@ -72,21 +72,19 @@ export function groupKeyOf({ group, gate }: Queue): readonly string[] {
  * For SQLite, whose planner takes any index on the status that it finds, or believes averages when one group has nearly
  * all rows, and then sorts what it has found.
  */
-export function indexedBy(
-  queue: Queue,
-  dialect: Dialect,
-  suffix: "ready" | "delayed" | "lease" | "turn" | "behind",
-): string {
+export function indexedBy(queue: Queue, dialect: Dialect, purpose: Purpose): string {
   if (!dialect.isSerial) return "";
-  const prefix = `${indexPrefix(queue)}_${suffix}_`;
-  const own = suffix === "turn" ? ownIndexOfTurns(queue, dialect) : undefined;
-  const name = own ?? indexesOf(queue, dialect).find((index) => index.name.startsWith(prefix))!.name;
-  return ` indexed by ${quoted(name)}`;
+  const prefix = `${indexPrefix(queue)}_${purpose}_`;
+  const made = () => indexesOf(queue, dialect).find(({ name }) => name.startsWith(prefix))!.name;
+  return ` indexed by ${quoted(ownIndex(queue, dialect, purpose) ?? made())}`;
 }
 
-/** Where one writes at a time, no index has to refuse a second turn. */
-function ownIndexOfTurns({ group }: Queue, dialect: Dialect): string | undefined {
-  return dialect.isSerial ? group?.index : undefined;
+type Purpose = "ready" | "delayed" | "lease" | "turn" | "behind";
+
+/** What the table has anyway. Turns need one that refuses a second of a group, unless one writes at a time. */
+function ownIndex({ lease, group }: Queue, dialect: Dialect, purpose: Purpose): string | undefined {
+  if (purpose === "lease") return lease.index;
+  return purpose === "turn" && dialect.isSerial ? group?.index : undefined;
 }
 
 function digest(text: string): string {

@@ -122,7 +122,7 @@ class Compiler {
       `t.${quoted(columns.token)} + 1 as ${TOKEN}`,
       `t.${quoted(columns.attempts)} + 1 as ${ATTEMPT}`,
       `${attemptsMax(this.#queue)} as ${ATTEMPTS_MAX}`,
-      ...this.#relatives(),
+      ...this.#parent(),
       ...reads.map((name) => `t.${quoted(name)}`),
       ...more,
     ];
@@ -473,21 +473,20 @@ class Compiler {
 
   /** What the engine needs to know of a row it has written: who it is, what became of it, whom it concerns. */
   #returned(): string {
+    const { group } = this.#queue;
     // SQLite's `returning` does not know the alias.
     const alias = (sql: string) => (this.#dialect.name === "sqlite" ? sql.replaceAll('t."', '"') : sql);
     const columns = [
       `${this.#key} as ${KEY}`,
       `t.${quoted(this.#queue.columns.status)} as ${STATUS}`,
-      ...this.#relatives(),
+      ...this.#parent(),
+      ...(group ? group.columns.map((name, index) => `t.${quoted(name)} as ${GROUP}${index}`) : []),
     ];
     return columns.map(alias).join(", ");
   }
 
-  #relatives(): string[] {
-    const { rollUp, group } = this.#queue;
-    return [
-      ...(rollUp[0] ? [`t.${quoted(rollUp[0].via)} as ${PARENT}`] : []),
-      ...(group ? group.columns.map((name, index) => `t.${quoted(name)} as ${GROUP}${index}`) : []),
-    ];
+  #parent(): string[] {
+    const [level] = this.#queue.rollUp;
+    return level ? [`t.${quoted(level.via)} as ${PARENT}`] : [];
   }
 }

@@ -166,11 +166,12 @@ const STEPS = {
 /** One row of an entity at a time. Integer keys made by the database. */
 export const steps = defineQueue<Step>(STEPS);
 
-/** The same over an index that the table has anyway. */
+/** The same over indexes that the table has anyway. */
 export const strides = defineQueue<Step>({
   ...STEPS,
   name: "strides",
   table: "strides",
+  lease: { ...STEPS.lease, index: "strides_running" },
   group: { ...STEPS.group, index: "strides_entity" },
 });
 
@@ -249,6 +250,7 @@ export function schema(name: "sqlite" | "postgres"): string[] {
       note text, has_turn boolean not null default false, status ${statusOf(four)} not null default 'pending', ${engine})`,
     ),
     "create index strides_entity on strides (entity_id, entity_type)",
+    "create index strides_running on strides (started_at) where status = 'processing'",
     `create table errands (id ${serial}, place text not null default '', priority integer not null default 0,
       position integer not null default 0, note text, status ${statusOf(four)} not null default 'pending', ${engine})`,
     `create table bare (id ${serial}, status text not null default 'pending', lease_token bigint not null default 0,

@@ -1,2 +1,0 @@
--- Nothing to do here: several processes write at once, and the index of turns refuses the second. The number is taken so
--- that both databases count alike.
