@@ -121,3 +121,9 @@ export async function secondsOf(work: () => Promise<unknown>): Promise<number> {
   await work();
   return (performance.now() - startedAt) / 1_000;
 }
+
+/** Whoever comes first in a round finds a disk that is still writing its files. */
+export function inTurn<T>(all: readonly T[], round: number): T[] {
+  const first = round % all.length;
+  return [...all.slice(first), ...all.slice(0, first)];
+}

@@ -1,5 +1,5 @@
 import { CALLS_AT_ONCE } from "../../src/embeddings/lane.ts";
-import { compareRates, type Figure, median } from "../figures.ts";
+import { compareRates, type Figure, inTurn, median } from "../figures.ts";
 import { progress } from "../progress.ts";
 import { designLoop } from "./design-loop.ts";
 import { quarryLane } from "./lane.ts";
@@ -27,7 +27,7 @@ export interface Filled {
 }
 
 /** Enough for the compiler to have seen everything. Not counted. */
-const WARM_UP_JOBS = 500;
+const WARM_UP_JOBS = 2_000;
 /** A tenth of overhead at most. */
 const GOAL = 0.91;
 const JUDGED_MS = 5;
@@ -45,7 +45,7 @@ export async function embeddingThroughput(scene: Scene): Promise<Figure[]> {
 }
 
 async function throughputOn(scene: Scene, database: DatabaseName, pace: Pace): Promise<Figure[]> {
-  const { rounds, jobs } = scene.scale;
+  const { drains: rounds, jobs } = scene.scale;
   const [sameRow, bare] = [designLoop(CALLS_AT_ONCE), plainLoop(CALLS_AT_ONCE)];
   const how = `${pace.callMs} ms a call${pace.isOneByOne ? ", one by one" : ""}`;
   const contenders = [quarryLane, sameRow, bare];
@@ -54,9 +54,9 @@ async function throughputOn(scene: Scene, database: DatabaseName, pace: Pace): P
     const place = await makePlace(scene, database);
     return drainRate(contender, place.url, { jobs: count, pace }).finally(() => place.remove());
   };
-  for (const contender of contenders) await rateOf(contender, WARM_UP_JOBS);
+  for (const contender of contenders) await rateOf(contender, Math.min(WARM_UP_JOBS, jobs));
   for (let round = 1; round <= rounds; round++) {
-    for (const contender of contenders) {
+    for (const contender of inTurn(contenders, round)) {
       const rate = await rateOf(contender, jobs);
       rates.get(contender)!.push(rate);
       progress(

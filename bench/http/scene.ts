@@ -6,6 +6,8 @@ import type { Pace } from "./model.ts";
 /** How much is measured. */
 export interface Scale {
   readonly rounds: number;
+  /** Rounds of drains: each contender begins as often as the others. */
+  readonly drains: number;
   /** How long each kind of request is made in a round. */
   readonly requestMs: number;
   /** Jobs of one drain through the lane. */
@@ -27,6 +29,7 @@ export interface Scene {
 
 export const FULL_SCALE: Scale = {
   rounds: 3,
+  drains: 6,
   requestMs: 3_000,
   jobs: 20_000,
   paces: [
@@ -39,6 +42,7 @@ export const FULL_SCALE: Scale = {
 
 export const QUICK_SCALE: Scale = {
   rounds: 1,
+  drains: 1,
   requestMs: 200,
   jobs: 500,
   paces: [

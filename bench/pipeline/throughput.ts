@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { openLocalEmbedder } from "../../src/adapters/embed/local.ts";
 import type { Embedder } from "../../src/adapters/embed.ts";
-import { compareRates, type Figure, median, secondsOf } from "../figures.ts";
+import { compareRates, type Figure, inTurn, median, secondsOf } from "../figures.ts";
 import { progress } from "../progress.ts";
 import type { Amounts, Contender } from "./contender.ts";
 import { writeVariant } from "./corpus.ts";
@@ -70,12 +70,6 @@ export async function samplesThroughput({ folder, scale }: Scene): Promise<Figur
     for (const contender of contenders) await contender.close();
     await embedder.close();
   }
-}
-
-/** Whoever comes first in a round finds a disk that is still writing its files. */
-function inTurn<T>(all: readonly T[], round: number): T[] {
-  const first = round % all.length;
-  return [...all.slice(first), ...all.slice(0, first)];
 }
 
 interface Round {

@@ -6,17 +6,6 @@ import { exponential, type RetryPolicy } from "./retry-policy.ts";
  * A queue is a declaration over a table that can be read with psql. What a row means to its users stays in
  * its own columns; the declaration says which of them the engine may write, and in which words.
  */
-export interface Group {
-  readonly columns: readonly string[];
-  /** A boolean column of the table. */
-  readonly turn: string;
-  /**
-   * An index of the table itself that leads to the few rows of a group. Where one writes at a time it spares an index of
-   * turns, which every row enters and leaves.
-   */
-  readonly index?: string;
-}
-
 export interface QueueDeclaration<Payload extends object = Record<string, unknown>> {
   /** Unique among the queues of a process; also the topic of its wake-ups. */
   readonly name: string;
@@ -79,6 +68,17 @@ export interface QueueDeclaration<Payload extends object = Record<string, unknow
   readonly whenDone?: "keep" | "remove";
   /** Finished rows older than this are deleted by the janitor. */
   readonly retention?: { readonly doneMs?: number; readonly failedMs?: number };
+}
+
+export interface Group {
+  readonly columns: readonly string[];
+  /** A boolean column of the table. */
+  readonly turn: string;
+  /**
+   * An index of the table itself that leads to the few rows of a group. Where one writes at a time it spares an index of
+   * turns, which every row enters and leaves.
+   */
+  readonly index?: string;
 }
 
 export interface QueueColumns {
