@@ -41,7 +41,7 @@ const WORKER = "loop";
  */
 export function designLoop(callsAtOnce: number): Contender {
   return {
-    name: `the design's table in a plain loop, ${callsAtOnce} calls at once`,
+    name: `the design's table in a plain loop, ${callsAtOnce === 1 ? "1 call" : `${callsAtOnce} calls`} at once`,
     fill: async (url, load) => {
       const { table, ...rest } = isPostgres(url)
         ? await fillPostgres(url, load.jobs, callsAtOnce)
