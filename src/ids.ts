@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 
 let lastMs = 0;
@@ -9,19 +9,18 @@ let sequence = 0;
  * insert, which share their `created_at`, keep their order.
  */
 export function uuidv7(nowMs: number): string {
+  // Random but for six bits, and from a supply: asking for a few bytes takes three times as long.
+  const random = randomUUID();
   if (nowMs > lastMs) {
     lastMs = nowMs;
-    sequence = randomBytes(2).readUInt16BE() & 0x7ff;
+    sequence = Number.parseInt(random.slice(0, 3), 16) & 0x7ff;
   } else if (++sequence > 0xfff) {
     lastMs += 1;
     sequence = 0;
   }
   const time = lastMs.toString(16).padStart(12, "0");
   const count = sequence.toString(16).padStart(3, "0");
-  const random = randomBytes(8);
-  random[0] = (random[0]! & 0x3f) | 0x80;
-  const tail = random.toString("hex");
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${count}-${tail.slice(0, 4)}-${tail.slice(4)}`;
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${count}-${random.slice(19)}`;
 }
 
 /** The same for the same parts, wherever and whenever it is made: what is written twice under it is written once. */

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import { QuarryError } from "../errors.ts";
 
 /** read: look; write: change and add; work: take tasks and hand in what came of them. */
@@ -61,7 +61,7 @@ function keyOf(entry: string): Key {
 }
 
 function digestOf(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
+  return hash("sha256", text, "buffer");
 }
 
 /** Never quotes the setting: it holds the keys. */
