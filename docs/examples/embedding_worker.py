@@ -5,7 +5,7 @@
 """
 import http.client, json, os, sys, time, urllib.error, urllib.request
 
-SERVER = sys.argv[1].rstrip("/")
+SERVER = (sys.argv[1:] or sys.exit(__doc__))[0].rstrip("/")
 KEY = os.environ.get("QUARRY_API_KEY")
 
 
@@ -33,6 +33,19 @@ def settled(task):
         return {**ticket, "outcome": "retry", "reason": repr(error)}
 
 
+def hand_in(tasks):
+    """One that the server refuses fails alone, with the server's reason."""
+    try:
+        post("/queues/embeddings/settle", {"worker_id": worker, "tasks": tasks})
+    except urllib.error.HTTPError as error:
+        if error.code != 400 or tasks[0]["outcome"] == "failed":
+            raise
+        if len(tasks) > 1:
+            return [hand_in([task]) for task in tasks]
+        ticket = {name: tasks[0][name] for name in ("id", "lease_token")}
+        hand_in([{**ticket, "outcome": "failed", "reason": json.load(error)["detail"]}])
+
+
 me = {"host": os.uname().nodename, "version": "1.0", "lanes": ["embeddings"]}
 worker = None
 while True:
@@ -40,7 +53,7 @@ while True:
         worker = worker or post("/workers/register", me)["id"]
         tasks = post("/queues/embeddings/claim", {"worker_id": worker, "limit": 50, "wait_seconds": 20})["tasks"]
         if tasks:
-            post("/queues/embeddings/settle", {"worker_id": worker, "tasks": [settled(task) for task in tasks]})
+            hand_in([settled(task) for task in tasks])
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError) and error.code == 404:
             worker = None  # Forgotten: register again.

@@ -287,7 +287,7 @@ function translated(error: unknown, sql: string): unknown {
     case 1: // ERROR: bad SQL or a missing table
       return as(
         /no such (table|column|index)|has no column/.test(message) ? "schema_mismatch" : "database_failed",
-        `${message}${/no such index/.test(message) ? " (prepareQueue creates a queue's indexes)" : ""} in: ${sql}`,
+        `${message}${/no such index/.test(message) ? " (prepareQueue creates a queue's indexes; after an upgrade, restart what ran before)" : ""} in: ${sql}`,
       );
     default:
       if (/not open|finalized/.test(message)) return as("shutting_down", "the database is closed");

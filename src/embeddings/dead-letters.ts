@@ -1,5 +1,6 @@
 import type { Database, Row } from "../database/database.ts";
 import type { QueueStore } from "../queue/store.ts";
+import { checkedId } from "./job-rows.ts";
 import type { JobPayload } from "./queue.ts";
 
 export interface DeadLetterChoice {
@@ -84,7 +85,10 @@ export class DeadLetters {
     const { dialect } = this.#database;
     const params: unknown[] = [startedAt];
     const terms = [`failed_at <= ${dialect.now}`];
-    if (ids) terms.push(dialect.isOneOf("id", params.push(dialect.keys(ids)), "uuid"));
+    if (ids) {
+      const keys = ids.map((id) => checkedId(id));
+      terms.push(dialect.isOneOf("id", params.push(dialect.keys(keys)), "uuid"));
+    }
     if (olderThanMs !== undefined)
       terms.push(
         `failed_at < ${dialect.shift(dialect.now, `-${dialect.param(params.push(olderThanMs), "real")}`)}`,

@@ -161,3 +161,8 @@ function selectFrom(database: Database, table: string, isListed = false): string
 export function jobOf(row: Row): EmbeddingJob {
   return Object.fromEntries([...JOB_COLUMNS, "run_after"].map((name) => [name, row[name] ?? null])) as never;
 }
+
+export function checkedId(id: string, what = "job"): string {
+  if (isUuid(id)) return id.toLowerCase();
+  throw new QuarryError("invalid_input", `${JSON.stringify(id)} is not the id of a ${what}`);
+}

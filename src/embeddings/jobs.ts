@@ -1,12 +1,13 @@
 import { z } from "zod";
 import type { Database, Transaction } from "../database/database.ts";
 import { isQuarryError, messageOf, QuarryError } from "../errors.ts";
-import { isUuid, uuidv7 } from "../ids.ts";
+import { uuidv7 } from "../ids.ts";
 import { firstProblem } from "../problems.ts";
 import type { Queue } from "../queue/declaration.ts";
 import { openQueue, type QueueStore } from "../queue/store.ts";
 import { DeadLetters } from "./dead-letters.ts";
 import {
+  checkedId,
   type EmbeddingJob,
   JOB_COLUMNS,
   type JobListOptions,
@@ -104,7 +105,9 @@ export class EmbeddingJobs {
     throw new QuarryError("not_found", `there is no embedding job ${id}; it may have been cancelled`);
   }
 
-  list(options: JobListOptions = {}): Promise<JobPage> {
+  async list(options: JobListOptions = {}): Promise<JobPage> {
+    if (options.rule_id) checkedId(options.rule_id, "rule");
+    if (options.project_id) checkedId(options.project_id, "project");
     return listJobs(this.#parts.database, options);
   }
 
@@ -155,11 +158,6 @@ function rowOf({ database, model: served }: Parts, job: NewJob) {
   }
   const id = uuidv7(database.clock.now());
   return { id, embedding_model: model, text_hash: hashOf(rest.input_text), ...rest };
-}
-
-function checkedId(id: string): string {
-  if (isUuid(id)) return id.toLowerCase();
-  throw new QuarryError("invalid_input", `${JSON.stringify(id)} is not the id of a job`);
 }
 
 function asMissingReference(error: unknown): unknown {

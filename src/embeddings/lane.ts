@@ -1,7 +1,7 @@
 import type { Embedder } from "../adapters/embed.ts";
 import { tokenShares } from "../adapters/token-shares.ts";
 import type { Database } from "../database/database.ts";
-import { inHalves, outcomeOf } from "../outcomes.ts";
+import { inHalves } from "../outcomes.ts";
 import type { Queue } from "../queue/declaration.ts";
 import type { Task } from "../queue/held.ts";
 import { defineLane, type LaneDeclaration } from "../queue/lane.ts";
@@ -31,8 +31,8 @@ export function embeddingLane(parts: EmbeddingLaneParts): LaneDeclaration<object
     batchSize: parts.limits.textsMax,
     concurrency: CALLS_AT_ONCE,
     pollMs: parts.pollMs,
-    // A database that is away costs no attempt.
-    handleBatch: (jobs) => embedJobs(parts, jobs).catch((error) => jobs.map(() => outcomeOf(error))),
+    // A database that is away costs no attempt; a text that cannot be measured fails alone.
+    handleBatch: async (jobs) => [...(await inHalves(jobs, (some) => embedJobs(parts, some)))],
   });
 }
 

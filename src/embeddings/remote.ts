@@ -29,7 +29,10 @@ export function remoteEmbeddings(parts: Parts): RemoteQueue {
       const made = results.map(checked);
       await sameDimensions(
         parts,
-        made.map(({ embedding_vector: vector }) => vector.length),
+        made.map(({ embedding_vector: vector }, position) => ({
+          key: results[position]!.key,
+          length: vector.length,
+        })),
       );
       const hashes = await hashesOf(parts.database, results);
       return made.map(({ embedding_vector: vector, ...figures }, position) => ({
@@ -50,18 +53,21 @@ function checked({ key, result }: RemoteResult): z.output<typeof jobResultSchema
 }
 
 /** Vectors of one model that cannot be compared with each other are of no use. */
-async function sameDimensions({ database, queue }: Parts, lengths: readonly number[]): Promise<void> {
-  if (lengths.length === 0) return;
+async function sameDimensions(
+  { database, queue }: Parts,
+  vectors: readonly { key: RemoteResult["key"]; length: number }[],
+): Promise<void> {
+  if (vectors.length === 0) return;
   const [gate] = queue.gate;
   const model = gate && "is" in gate ? String(gate.is) : "";
   const sql = `select embedding_dimensions from embedding_jobs where embedding_model = ${database.dialect.mark(1)} and status = 'completed' limit 1`;
   const [known] = await database.query({ name: "embeddings.dimensions", sql }, [model]);
-  const expected = Number(known?.embedding_dimensions ?? lengths[0]);
-  const other = lengths.find((length) => length !== expected);
+  const expected = Number(known?.embedding_dimensions ?? vectors[0]!.length);
+  const other = vectors.find(({ length }) => length !== expected);
   if (other === undefined) return;
   throw new QuarryError(
     "invalid_input",
-    `a vector of ${other} dimensions was handed in where those of ${model} have ${expected}`,
+    `result of ${other.key}: a vector of ${other.length} dimensions, where those of ${model} have ${expected}; hand in one of that length, or serve another model under another name`,
   );
 }
 

@@ -78,9 +78,16 @@ const Stats = z
 const id = z.strictObject({ id: z.uuid() });
 const Choice = z
   .strictObject({
-    ids: z.array(z.uuid()).min(1).max(1_000).optional().describe("These only; all unless said."),
-    older_than_seconds: z.int().min(0).max(315_360_000).optional(),
+    ids: z.array(z.uuid()).min(1).max(1_000).optional().describe("These only."),
+    all: z.literal(true).optional().describe("All of them, where no ids are given."),
+    older_than_seconds: z
+      .int()
+      .min(0)
+      .max(315_360_000)
+      .optional()
+      .describe("Only those that failed longer ago."),
   })
+  .refine(({ ids, all }) => ids || all, "name the ids, or say all: true")
   .openapi("DeadLetterChoice");
 const Count = z.strictObject({ count: z.int() }).openapi("Count");
 
@@ -167,11 +174,10 @@ export function addEmbeddingJobRoutes(api: Api, { quarry: { embeddings } }: ApiP
             ? "Tries jobs again that failed for good"
             : "Throws away jobs that failed for good",
         description: "They are listed by `GET /jobs/embedding?status=failed`.",
-        body: Choice.optional(),
+        body: Choice,
         answers: { 200: json("How many", Count) },
       },
-      async ({ body }) => {
-        const { ids, older_than_seconds: seconds } = body ?? {};
+      async ({ body: { ids, older_than_seconds: seconds } }) => {
         const choice = {
           ...(ids && { ids }),
           ...(seconds !== undefined && { olderThanMs: seconds * 1_000 }),

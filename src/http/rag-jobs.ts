@@ -85,8 +85,10 @@ const DeadLetter = z
 
 const Choice = z
   .strictObject({
-    ids: z.array(z.string().max(200)).min(1).max(1_000).optional().describe("These only; all unless said."),
+    ids: z.array(z.string().max(200)).min(1).max(1_000).optional().describe("These only."),
+    all: z.literal(true).optional().describe("All of them, where no ids are given."),
   })
+  .refine(({ ids, all }) => ids || all, "name the ids, or say all: true")
   .openapi("RagDeadLetterChoice");
 
 const page = {
@@ -173,11 +175,11 @@ export function addRagJobRoutes(api: Api, { quarry: { rag } }: ApiParts): void {
         tag,
         summary: verb === "redrive" ? "Tries them again, with fresh counters" : "Throws them away",
         description: "Files stay in `failed`, until a redriven job takes its file from there.",
-        body: Choice.optional(),
+        body: Choice,
         answers: { 200: json("How many", z.strictObject({ count: z.int() })) },
         problems: ["redis_unavailable"],
       },
-      async ({ body }) => reply(200, { count: await rag[verb](body?.ids ? { ids: body.ids } : "all") }),
+      async ({ body: { ids } }) => reply(200, { count: await rag[verb](ids ? { ids } : "all") }),
     );
   }
 }

@@ -75,8 +75,8 @@ export interface Group {
   /** A boolean column of the table. */
   readonly turn: string;
   /**
-   * An index of the table itself that leads to the few rows of a group. Where one writes at a time it spares an index of
-   * turns, which every row enters and leaves.
+   * An index of the table itself that leads to the rows of a group, for groups that stay small. Where one writes at a
+   * time it spares an index of turns, which every row enters and leaves.
    */
   readonly index?: string;
 }
@@ -272,7 +272,8 @@ function checkNames(queue: Queue): void {
       ...[level.startedAt, level.finishedAt, level.updatedAt].filter((name) => name !== undefined),
     ]),
   ];
-  for (const name of [...tables, ...columns]) {
+  const indexes = [queue.lease.index, queue.group?.index].filter((name) => name !== undefined);
+  for (const name of [...tables, ...columns, ...indexes]) {
     if (!IDENTIFIER.test(name))
       fail(queue, `${JSON.stringify(name)} is not a name of a-z, 0-9 and underscore`);
     if (name.length > IDENTIFIER_BYTES_MAX)
@@ -309,6 +310,7 @@ function checkLimits(queue: Queue): void {
   const { max } = queue.attempts;
   if (typeof max === "number" && !(Number.isInteger(max) && max >= 1))
     fail(queue, "attempts.max must be at least 1");
+  if (new Set(queue.results).size < queue.results.length) fail(queue, "results names a column twice");
   if (!(queue.lease.ms >= 100)) fail(queue, "lease.ms must be at least 100");
   if (queue.lease.column && queue.lease.holds === "heartbeat")
     fail(queue, "lease.column needs a lease column that holds the expiry");

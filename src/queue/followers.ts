@@ -56,7 +56,7 @@ export class Followers {
     this.#tell(await this.#turns.pass(this.#database, others).catch(() => 0));
   }
 
-  /** The same for rows of which only the keys are known, and which are still there. */
+  /** The same for rows of which only the keys are known. One that is deleted meanwhile leaves its group to the janitor. */
   async passTurnsOf(keys: readonly Key[]): Promise<void> {
     if (this.#turns) this.#tell(await this.#turns.passOf(this.#database, keys).catch(() => 0));
   }

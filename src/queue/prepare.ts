@@ -39,6 +39,7 @@ async function createIndexes(database: Database, queue: Queue): Promise<void> {
         ? "select indexname as name from pg_indexes where schemaname = any(current_schemas(false))"
         : "select name from sqlite_schema where type = 'index'";
     const have = new Set((await session.query(sql)).map((row) => String(row.name)));
+    refuseMissing(queue, have);
     return indexesOf(queue, database.dialect).filter((index) => !have.has(index.name));
   };
   if ((await missing(database)).length === 0) return;
@@ -47,6 +48,18 @@ async function createIndexes(database: Database, queue: Queue): Promise<void> {
       await transaction.query(`select pg_advisory_xact_lock(${POSTGRES_LOCK})`);
     for (const index of await missing(transaction)) await transaction.query(index.sql);
   });
+}
+
+/** Indexes of the table itself that the declaration counts on. */
+function refuseMissing(queue: Queue, have: ReadonlySet<string>): void {
+  const named = { "lease.index": queue.lease.index, "group.index": queue.group?.index };
+  for (const [where, name] of Object.entries(named)) {
+    if (name === undefined || have.has(name)) continue;
+    throw new QuarryError(
+      "schema_mismatch",
+      `queue ${queue.name}: there is no index ${name} on ${queue.table}; create it, or leave out ${where}`,
+    );
+  }
 }
 
 async function checkColumns(

@@ -87,7 +87,7 @@ export function compileTurns(queue: Queue, dialect: Dialect): Turns | undefined 
     return given;
   }
 
-  /** Another process may give a group's turn to another row at the same moment; the index refuses the second. */
+  /** Another process may give a group's turn to another row at the same moment; an index of turns refuses the second. */
   async function passSome(database: Database, groups: readonly Row[]): Promise<number> {
     for (let round = 1; ; round++) {
       try {
@@ -157,9 +157,18 @@ function isSameSql(queue: Queue, source: Recordset, alias: string): string {
 
 /** Which of these new rows could run at once. Of several in one group the database knows the first, when they are in. */
 export function candidatesForTurns(queue: Queue, rows: readonly Row[]): ReadonlySet<Row> {
-  const groups = Map.groupBy(rows, (row) => JSON.stringify(queue.group?.columns.map((name) => row[name])));
+  const groups = Map.groupBy(rows, (row) =>
+    JSON.stringify(queue.group?.columns.map((name) => coarse(row[name]))),
+  );
   const alone = [...groups.values()].flatMap(([row, other]) => (row && !other ? [row] : []));
   return new Set(alone.filter((row) => canRun(queue, row)));
+}
+
+/** What a database may hold for equal is equal here: rows that are told apart by too little get their turn a moment later. */
+function coarse(value: unknown): string {
+  return String(typeof value === "boolean" ? Number(value) : value)
+    .trimEnd()
+    .toLowerCase();
 }
 
 /** Said by the row itself: what it leaves to the table's defaults is not known here. */

@@ -16,6 +16,8 @@ export interface Desk {
   readonly jobs: EmbeddingJobs;
   readonly store: QueueStore<JobPayload>;
   readonly calls: string[][];
+  /** How many tokens a text has. */
+  measure: (text: string) => number;
   /** What the model does before it answers. */
   before: (texts: readonly string[], signal: AbortSignal) => Promise<void>;
   query(sql: string, params?: readonly unknown[]): Promise<Row[]>;
@@ -34,7 +36,7 @@ export async function openDesk(test: TestDatabase, options: { staleMs?: number }
     model: MODEL,
     dimensions: DIMENSIONS,
     tokensMax: 1_000,
-    tokenizer: { count: (text) => text.split(/\s+/).filter(Boolean).length },
+    tokenizer: { count: (text) => desk.measure(text) },
     embed: async (texts, signal) => {
       await desk.before(texts, signal);
       calls.push([...texts]);
@@ -46,6 +48,7 @@ export async function openDesk(test: TestDatabase, options: { staleMs?: number }
     jobs: new EmbeddingJobs({ database, queue, model: MODEL, vectorType }),
     store: openQueue(database, queue),
     calls,
+    measure: (text) => text.split(/\s+/).filter(Boolean).length,
     before: async () => undefined,
     query: (sql, params) => database.query(sql, params),
     work: ({ batch = 50, tokensMax = 10_000 } = {}) => {

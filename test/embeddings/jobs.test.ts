@@ -80,6 +80,38 @@ for (const { name, open } of [...DATABASES, PGVECTOR]) {
       assert.match(dead!.error_message!, /^this text is refused/);
     });
 
+    it("one text that cannot be measured fails alone, and one whose twin's vector is damaged", async () => {
+      const { jobs, query, work } = desk;
+      desk.measure = (text) => {
+        if (text.includes("immeasurable")) throw new Error("no words for it");
+        return 1;
+      };
+      const [damaged] = await jobs.createMany([{ input_text: "twin" }]);
+      const first = await work();
+      await until(async () => (await jobs.read(damaged!.id)).status === "completed");
+      await first.stop();
+      const isSqlite = test.database.dialect.name === "sqlite";
+      if (isSqlite) {
+        await query("update embedding_jobs set embedding_vector = x'010203'");
+        await query(
+          "insert into embedding_jobs (id, input_text, text_hash, embedding_model, has_turn) select '00000000-0000-7000-8000-000000000001', input_text, text_hash, embedding_model, true from embedding_jobs",
+        );
+      }
+      const texts = ["one", "immeasurable", "two", "three"].map((input_text) => ({ input_text }));
+      const made = await jobs.createMany(texts);
+      const crew = await work();
+      for (const { id, input_text } of made)
+        await until(async () => {
+          const { status } = await jobs.read(id);
+          return status === (input_text === "immeasurable" ? "retrying" : "completed");
+        });
+      if (isSqlite) {
+        const [twin] = await query("select status from embedding_jobs where id like '00000000%'");
+        assert.equal(twin!.status, "retrying");
+      }
+      await crew.stop();
+    });
+
     it("are packed by tokens", async () => {
       const texts = ["one two three four", "five six", "seven eight nine", "ten"];
       const jobs = await desk.jobs.createMany(texts.map((input_text) => ({ input_text })));

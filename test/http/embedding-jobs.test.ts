@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { openDatabase } from "../../src/index.ts";
 import { until } from "../embeddings/desk.ts";
 import { DATABASES } from "../support/databases.ts";
 import { type ModelServer, startModelServer } from "../support/model-server.ts";
@@ -124,7 +125,11 @@ for (const { name } of DATABASES) {
       assert.equal((await json(`/jobs/embedding/${body[1].id}`)).body.status, "pending");
       await serving.quarry.lanes.resume("embeddings");
       await finished(body[1].id);
-      assert.deepEqual((await json("/jobs/embedding/dead-letters/purge", post())).body, { count: 1 });
+      const slip = await json("/jobs/embedding/dead-letters/purge", post({}));
+      assert.equal(slip.status, 400);
+      assert.match(slip.body.detail, /name the ids, or say all: true/);
+      const purged = await json("/jobs/embedding/dead-letters/purge", post({ all: true }));
+      assert.deepEqual(purged.body, { count: 1 });
       assert.equal((await json(`/jobs/embedding/${body[1].id}`)).status, 404);
     });
 
@@ -166,6 +171,14 @@ describe("workers in any language", () => {
       const [worker] = await serving.quarry.workers();
       assert.deepEqual([worker!.kind, worker!.version, worker!.lanes], ["remote", "1.0", ["embeddings"]]);
       assert.equal(job.worker_id, worker!.id);
+      // Whose vectors are of another length than those before fails alone, and says why.
+      const database = openDatabase(join(serving.folder, "quarry.db"));
+      await database.query("update embedding_jobs set embedding_dimensions = 25");
+      await database.close();
+      const refused = await serving.quarry.embeddings.create({ input_text: "refused" });
+      await until(async () => (await serving.quarry.embeddings.read(refused.id)).status === "failed");
+      const { error_message: reason } = await serving.quarry.embeddings.read(refused.id);
+      assert.match(reason!, /a vector of 26 dimensions, where those of letters have 25/);
     } finally {
       python.kill();
       await once(python, "exit");

@@ -2,10 +2,12 @@ import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
 import {
   createJanitor,
+  defineQueue,
   done,
   failed,
   isQuarryError,
   openQueue,
+  type QueueDeclaration,
   type QueueStore,
   retry,
 } from "../../../src/index.ts";
@@ -40,6 +42,25 @@ function testGroupsOf(queue: typeof steps, fixture: () => Fixture): void {
       await enqueue("a", "a", "b", "a", "b", "c");
       assert.deepEqual(await claimed(), ["a0", "b2", "c5"]);
       assert.deepEqual(await claimed(), []);
+    });
+
+    it("what the database holds for one group is one, however it was written", async () => {
+      const rows = [{ entity_id: 1 }, { entity_id: "1" }, { entity_id: "2" }];
+      await store.enqueue(rows.map((row) => ({ entity_type: "worker", ...row })) as unknown as Step[]);
+      assert.deepEqual(
+        (await claim()).map(({ row }) => row.entity_id),
+        ["1", "2"],
+      );
+    });
+
+    it("the next row comes when the one before is removed as it completes", async () => {
+      const { database } = fixture();
+      const declaration = { ...(queue as QueueDeclaration), results: [], whenDone: "remove" } as const;
+      store = openQueue<Step>(database, defineQueue<Step>(declaration as QueueDeclaration<Step>));
+      await enqueue("a", "a", "b");
+      const claims = await claim();
+      await store.settle(claims.map((held) => ({ claim: held, outcome: done() })));
+      assert.deepEqual(await claimed(), ["a1"]);
     });
 
     it("the next row of a group comes when the one before is done", async () => {

@@ -83,6 +83,27 @@ export function testQueuesApart(fixture: () => Fixture): void {
       }
     });
 
+    it("an index that the declaration counts on must be there", async () => {
+      const { database } = fixture();
+      const declaration = steps as QueueDeclaration;
+      const leased = defineQueue({ ...declaration, lease: { index: "nope" } });
+      const grouped = defineQueue({ ...declaration, group: { ...steps.group!, index: "nope" } });
+      for (const [queue, where] of [
+        [leased, "lease.index"],
+        [grouped, "group.index"],
+      ] as const)
+        await assert.rejects(prepareQueue(database, queue), (error) => {
+          const expected = `there is no index nope on steps; create it, or leave out ${where}`;
+          return isQuarryError(error, "schema_mismatch") && error.message.includes(expected);
+        });
+      const quote = 'x" drop';
+      for (const declared of [{ lease: { index: quote } }, { results: ["note", "note"] }])
+        assert.throws(
+          () => defineQueue({ ...declaration, ...declared }),
+          (error) => isQuarryError(error, "invalid_declaration"),
+        );
+    });
+
     it("six columns are enough", async () => {
       const { database, clock } = fixture();
       for (const statuses of [{}, { cancelled: "cancelled", retrying: "retrying" }]) {

@@ -9,6 +9,7 @@ interface Given {
   readonly bytes?: Uint8Array | null;
   readonly weights?: Float32Array | null;
   readonly priority?: number;
+  readonly receipt?: unknown;
 }
 
 const given: fc.Arbitrary<Given> = fc.record(
@@ -16,11 +17,15 @@ const given: fc.Arbitrary<Given> = fc.record(
     bytes: fc.option(fc.uint8Array({ maxLength: 20 })),
     weights: fc.option(fc.float32Array({ maxLength: 20, noNaN: true })),
     priority: fc.integer({ min: 0, max: 10 }),
+    receipt: fc.option(
+      fc.record({ at: fc.integer(), by: fc.string({ unit: "grapheme" }) }, { noNullPrototype: true }),
+      { nil: null },
+    ),
   },
   { requiredKeys: [] },
 );
 
-const BEFORE = { bytes: Uint8Array.from([7]), priority: 3 };
+const BEFORE = { bytes: Uint8Array.from([7]), priority: 3, receipt: null };
 
 export function testResults(fixture: () => Fixture): void {
   describe("results of a settlement", () => {
@@ -36,11 +41,12 @@ export function testResults(fixture: () => Fixture): void {
     };
 
     const stored = async ({ key }: Claim<MailPayload>): Promise<Given> => {
-      const { bytes, weights, priority } = await rowOf(fixture().database, "messages", key);
+      const { bytes, weights, priority, receipt } = await rowOf(fixture().database, "messages", key);
       return {
         bytes: bytes === null ? null : Uint8Array.from(bytes as Uint8Array),
         weights: fromStored(weights) ?? null,
         priority: Number(priority),
+        receipt: typeof receipt === "string" ? JSON.parse(receipt) : receipt,
       };
     };
 
@@ -54,7 +60,12 @@ export function testResults(fixture: () => Fixture): void {
           results.map(() => "done"),
         );
         for (const [index, claim] of held.entries())
-          assert.deepEqual(await stored(claim), { ...BEFORE, weights: null, ...results[index] });
+          assert.deepEqual(await stored(claim), {
+            ...BEFORE,
+            weights: null,
+            receipt: null,
+            ...results[index],
+          });
       });
       await fc.assert(property, { numRuns: 25 });
     });

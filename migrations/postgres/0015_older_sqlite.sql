@@ -1,0 +1,1 @@
+-- Nothing to do here. The number is taken so that both databases count alike.
