@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { chosenEmbedder } from "./adapters/embed/choice.ts";
 import { LimitsByService } from "./adapters/model-limits.ts";
@@ -13,7 +12,7 @@ import { type Changes, followChanges } from "./changes.ts";
 import { systemClock } from "./clock.ts";
 import { type GivenSettings, loadSettings, type Settings } from "./config.ts";
 import type { Database } from "./database/database.ts";
-import { migrate, readMigrations } from "./database/migrate.ts";
+import { knownMigrations, migrate } from "./database/migrate.ts";
 import { openDatabase } from "./database/open.ts";
 import { Documents } from "./documents/documents.ts";
 import type { DocumentFiles } from "./documents/files.ts";
@@ -150,7 +149,7 @@ export async function openQuarry({
     const queues = documentQueues(settings);
     const model = settings.embeddingModel ?? chosenEmbedder(settings.embedder).model;
     const jobQueue = embeddingQueue({ ...settings, model });
-    const applied = await migrate(database, readMigrations(migrationsFolder(database.dialect.name)));
+    const applied = await migrate(database, knownMigrations(database.dialect.name));
     const itemQueue = itemQueues(settings);
     const taskQueue = functionQueue(settings);
     for (const queue of [...Object.values(queues), jobQueue, ...Object.values(itemQueue), taskQueue])
@@ -507,11 +506,4 @@ function refuseWorkers(workers: readonly Pick<WorkerProcess, "lanes" | "host" | 
     "constraint_violated",
     `workers ${why}: stop them first (${named.join("; ")}${more > 0 ? `; and ${more} more` : ""})`,
   );
-}
-
-/** Beside src in a checkout, beside dist in a package. */
-function migrationsFolder(dialect: string): string {
-  const folder = join(import.meta.dirname, "..", "migrations", dialect);
-  if (existsSync(folder)) return folder;
-  throw new QuarryError("internal", `${folder} is missing from the installation`);
 }

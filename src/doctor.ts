@@ -5,6 +5,7 @@ import type { Embedder } from "./adapters/embed.ts";
 import { LimitsByService } from "./adapters/model-limits.ts";
 import type { SettingProblem, Settings } from "./config.ts";
 import type { Database } from "./database/database.ts";
+import { knownMigrations, newestOf, refuseNewer } from "./database/migrate.ts";
 import { openDatabase } from "./database/open.ts";
 import { type Finding, finding, type Look, Warning } from "./doctor/finding.ts";
 import {
@@ -138,10 +139,11 @@ async function lookAtDatabase(database: Database): Promise<string> {
   const known = await database
     .query("select max(version) as version from quarry_migrations")
     .catch(() => undefined);
-  const version = known?.[0]?.version;
-  return version === undefined
-    ? `${name}, without tables: the next command makes them`
-    : `${name}, migration ${version}`;
+  if (known === undefined) return `${name}, without tables: the next command makes them`;
+  const [applied, newest] = [Number(known[0]!.version), newestOf(knownMigrations(database.dialect.name))];
+  refuseNewer(applied, newest);
+  const behind = applied < newest ? ` of ${newest}: the next command brings it up to date` : "";
+  return `${name}, migration ${applied}${behind}`;
 }
 
 async function lookAtRedis(url: string): Promise<string | Warning> {

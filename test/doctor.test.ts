@@ -59,6 +59,28 @@ describe("what the doctor finds", () => {
     assert.deepEqual(tables, [], "nothing was made");
   });
 
+  it("is how far a database is behind this program, or that it is ahead of it", async () => {
+    const data = join(folder, "versions");
+    await (await openQuarry({ dataFolder: data, logLevel: "silent" })).close();
+    const said = async (sql: string) => {
+      const database = openDatabase(join(data, "quarry.db"));
+      await database.query(sql);
+      await database.close();
+      const { health, said: text } = (await stores({ QUARRY_DATA: data })).get("database")!;
+      return `${health}: ${text}`;
+    };
+    assert.match(
+      await said("delete from quarry_migrations where version > 3"),
+      /^ok: SQLite .*, migration 3 of \d+: the next command/,
+    );
+    assert.match(
+      await said(
+        "insert into quarry_migrations (version, name, checksum, applied_at) values (9999, 'x', 'x', 'x')",
+      ),
+      /^failed: the database is at version 9999, this program knows \d+: use a newer program/,
+    );
+  });
+
   it("is whether a PostgreSQL without tables has pgvector", async () => {
     const vectors = async (url: string) =>
       (await stores({ DATABASE_URL: url, QUARRY_VECTORS: "pgvector" })).get(LAST_STORE)!;

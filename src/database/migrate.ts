@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, QuarryError } from "../errors.ts";
 import type { Database, Session } from "./database.ts";
@@ -63,15 +63,27 @@ export async function migrate(database: Database, migrations: readonly Migration
   });
 }
 
+/** Those of the product, beside src in a checkout and beside dist in a package. */
+export function knownMigrations(dialect: string): Migration[] {
+  const folder = join(import.meta.dirname, "..", "..", "migrations", dialect);
+  if (existsSync(folder)) return readMigrations(folder);
+  throw new QuarryError("internal", `${folder} is missing from the installation`);
+}
+
+export function newestOf(migrations: readonly Migration[]): number {
+  return Math.max(0, ...migrations.map(({ version }) => version));
+}
+
 function refuseNewerDatabase(applied: ReadonlyMap<number, string>, migrations: readonly Migration[]): void {
-  const newestKnown = Math.max(0, ...migrations.map((migration) => migration.version));
-  const newestApplied = Math.max(0, ...applied.keys());
-  if (newestApplied > newestKnown) {
-    throw new QuarryError(
-      "migration_failed",
-      `the database is at version ${newestApplied}, this program knows ${newestKnown}: use a newer program`,
-    );
-  }
+  refuseNewer(Math.max(0, ...applied.keys()), newestOf(migrations));
+}
+
+export function refuseNewer(applied: number, known: number): void {
+  if (applied <= known) return;
+  throw new QuarryError(
+    "migration_failed",
+    `the database is at version ${applied}, this program knows ${known}: use a newer program`,
+  );
 }
 
 function isMissing(migration: Migration, applied: ReadonlyMap<number, string>): boolean {

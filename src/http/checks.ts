@@ -21,11 +21,11 @@ function errorsOf(issue: z.core.$ZodIssue): FieldError[] {
   return [{ path: path.join("."), message: problemOf(issue) }];
 }
 
-/** Of several shapes, the one that fits furthest is most likely the one that was meant. */
+/** Of several shapes, the one that fits furthest is most likely the one that was meant: too much of the right kind is nearer than another kind. */
 function errorsOfClosest({ path, errors }: z.core.$ZodIssueInvalidUnion): FieldError[] {
-  const depth = (issues: readonly z.core.$ZodIssue[]) =>
-    Math.max(...issues.map((issue) => issue.path.length));
-  const [closest = []] = errors.toSorted((a, b) => depth(b) - depth(a));
+  const fit = (issues: readonly z.core.$ZodIssue[]) =>
+    Math.max(...issues.map((issue) => 2 * issue.path.length + (issue.code === "invalid_type" ? 0 : 1)));
+  const [closest = []] = errors.toSorted((a, b) => fit(b) - fit(a));
   return closest.flatMap((issue) => errorsOf({ ...issue, path: [...path, ...issue.path] }));
 }
 

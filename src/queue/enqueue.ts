@@ -27,7 +27,7 @@ export interface EnqueueOptions {
 interface Shortcuts {
   /** Notifies with its commit. */
   readonly notice?: string | undefined;
-  /** Rows that nobody of their group is before begin with the turn. Two that do so at once violate the index on turns. */
+  /** Rows that nobody of their group is before begin with the turn. Of two that do so at once an index of turns refuses one. */
   readonly takesTurns?: boolean;
 }
 

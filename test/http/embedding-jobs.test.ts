@@ -125,6 +125,12 @@ for (const { name } of DATABASES) {
       assert.equal((await json(`/jobs/embedding/${body[1].id}`)).body.status, "pending");
       await serving.quarry.lanes.resume("embeddings");
       await finished(body[1].id);
+      const many = await json(
+        "/jobs/embedding",
+        post(Array.from({ length: 1_001 }, () => ({ input_text: "x" }))),
+      );
+      assert.equal(many.status, 400);
+      assert.match(JSON.stringify(many.body), /1000/);
       const slip = await json("/jobs/embedding/dead-letters/purge", post({}));
       assert.equal(slip.status, 400);
       assert.match(slip.body.detail, /name the ids, or say all: true/);
