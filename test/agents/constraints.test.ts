@@ -31,7 +31,11 @@ const REFUSED: readonly { what: string; values: Values; says: RegExp }[] = [
   { what: "no entity type", values: { entity_type: null }, says: /entity_type/ },
   { what: "no entity", values: { entity_id: null }, says: /entity_id/ },
   { what: "no function", values: { function_name: null }, says: /function_name/ },
-  { what: "a planner that is not there", values: { entity_id: "nobody" }, says: /no planner (nobody|with the entity_id)/ },
+  {
+    what: "a planner that is not there",
+    values: { entity_id: "nobody" },
+    says: /no planner (nobody|with the entity_id)/,
+  },
   {
     what: "a worker that is not there",
     values: { entity_type: "worker", entity_id: "nobody" },
