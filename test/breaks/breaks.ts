@@ -237,9 +237,23 @@ export const BREAKS: readonly Break[] = [
   {
     name: "hierarchy: claims on SQLite read all that waits",
     file: STATEMENTS,
-    find: '${indexedBy(this.#queue, this.#dialect, "ready")}',
-    replace: "",
+    find: 'from ${this.#tableBy("ready")} where',
+    replace: "from ${this.#table} as t where",
     tests: ["test/documents/plans.test.ts"],
+  },
+  {
+    name: "SQLite looks for what falls due among all that waits",
+    file: STATEMENTS,
+    find: 'as wait_ms from ${this.#tableBy("delayed")} where',
+    replace: "as wait_ms from ${this.#table} as t where",
+    tests: ["test/queue/product-plans.test.ts"],
+  },
+  {
+    name: "a group whose row was counted gets no turn",
+    file: "src/queue/settle.ts",
+    find: "await this.#followers.passTurnsOf(entries.map(([key]) => key));",
+    replace: "",
+    tests: ["test/queue/sqlite-memory.test.ts"],
   },
   {
     name: "hierarchy: what was embedded is not remembered",
