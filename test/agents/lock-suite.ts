@@ -112,15 +112,20 @@ class Fleet {
     });
     this.#children.push(child);
     let words = "";
+    let isStarted = false;
     child.stderr!.on("data", (text) => {
       words = (words + text).slice(-2_000);
     });
     child.on("message", (message) => {
-      if (message !== "started") this.complaints.push(String(message));
+      if (message === "started") isStarted = true;
+      else this.complaints.push(String(message));
     });
     child.on("close", (code, signal) => {
       this.#children = this.#children.filter((one) => one !== child);
-      if (code !== 0 && signal !== "SIGKILL") this.complaints.push(`a process ended by itself: ${words}`);
+      // One that is told to stop before it listens just ends.
+      const isAsked = signal === "SIGKILL" || (signal === "SIGTERM" && this.#isClosing && !isStarted);
+      if (code !== 0 && !isAsked)
+        this.complaints.push(`a process ended by itself (${signal ?? code}): ${words}`);
       if (!this.#isClosing) this.#start();
     });
   }

@@ -37,12 +37,12 @@ async function main({ url, folder }: LockWorkerOptions): Promise<void> {
     }
   };
   const crew = await office.work();
-  process.send!("started");
   process.once("SIGTERM", async () => {
     await crew.stop();
     await database.close();
     process.disconnect();
   });
+  process.send!("started");
 }
 
 /** A file says who works for the entity. One that a killed process left behind counts for nothing. */
