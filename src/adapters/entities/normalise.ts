@@ -8,11 +8,14 @@ const TITLES = /^(?:(?:mr|mrs|ms|miss|dr|prof|professor|sir|lady) )+/;
 export function normaliseName(name: string): string {
   const plain = name
     .normalize("NFKC")
-    // Up and down again: "STRASSE" and "Straße" meet that way.
+    // Down, up and down again: "STRASSE", "Straße" and "STRAẞE" meet that way.
+    .toLowerCase()
     .toUpperCase()
     .toLowerCase()
     // What that makes of the Turkish "İ".
     .replaceAll("i\u0307", "i")
+    // The sigma at the end of a word.
+    .replaceAll("ς", "σ")
     // "J. R. R." is "J.R.R.".
     .replaceAll(/(?<=\b\p{L}\.)\s+(?=\p{L}\.)/gu, "")
     .replaceAll(/(?<=\b\p{L})\.(?=\p{L}\b)|(?<=\.\p{L})\./gu, "")
